@@ -1,0 +1,79 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The kinds of failure that a caller decides by. Use errors.Is.
+var (
+	// ErrGone says that the container does not exist, and that the server said
+	// so when it was asked directly. It is the only proof of absence.
+	ErrGone = errors.New("the container does not exist")
+	// ErrForeign says that a guest has the id but is not the one that is meant.
+	ErrForeign = errors.New("the guest with this id is not ours")
+	// ErrUnmarked says that a guest without our marker can't be imported.
+	ErrUnmarked = errors.New("the guest carries no ownership marker")
+	// ErrNoFreeID says that the range of ids is used up.
+	ErrNoFreeID = errors.New("no free id in the range")
+	// ErrProtected says that the container's protection flag is set.
+	ErrProtected = errors.New("the container is protected")
+	// ErrHAManaged says that the high-availability stack holds the container.
+	ErrHAManaged = errors.New("the container is managed by HA")
+	// ErrLocked says that the server still held a lock when time ran out.
+	ErrLocked = errors.New("the container is locked")
+	// ErrInUse says that other guests depend on the container's volumes.
+	ErrInUse = errors.New("other guests depend on this container")
+	// ErrNotRunning says that something needs a running container.
+	ErrNotRunning = errors.New("the container is not running")
+	// ErrNotReady says that a started container could not be reached.
+	ErrNotReady = errors.New("the container is not reachable")
+	// ErrChangedOutside says that somebody else keeps changing the container.
+	ErrChangedOutside = errors.New("the configuration was changed by somebody else")
+	// ErrNoOwner says that the provider's owner is missing.
+	ErrNoOwner = errors.New("no owner is configured")
+)
+
+// Error is a failure of one operation on one sandbox: what failed, why, and
+// what to do about it. Unwrap gives the cause, so that errors.Is finds the
+// kinds above and errors.As the access layer's error.
+type Error struct {
+	Op     string // "create", "read", "update", "destroy", …
+	Ref    Ref    // VMID 0 when no id was taken yet
+	What   string // the step that failed, e.g. "clone template 9000"
+	Err    error  // the cause
+	Kind   error  // one of the kinds above, or nil
+	Remedy string // what to do next; may be empty
+}
+
+func (e *Error) Error() string {
+	s := e.What
+	if s == "" {
+		s = e.Op
+	}
+	if e.Ref.VMID != 0 {
+		s = fmt.Sprintf("container %d: %s", e.Ref.VMID, s)
+	}
+	switch {
+	case e.Err != nil:
+		s += ": " + e.Err.Error()
+	case e.Kind != nil:
+		s += ": " + e.Kind.Error()
+	}
+	if e.Remedy != "" {
+		s += " (" + e.Remedy + ")"
+	}
+	return s
+}
+
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	if e.Kind != nil {
+		errs = append(errs, e.Kind)
+	}
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	return errs
+}

@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+)
+
+// Clock gives the time and waits. The system's is used unless a test hands in
+// another one.
+type Clock interface {
+	Now() time.Time
+	// After is time.After.
+	After(d time.Duration) <-chan time.Time
+}
+
+// systemClock is the real time.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time                         { return time.Now() }
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Options are what comes in from outside: time, randomness and where to log.
+type Options struct {
+	Clock Clock
+	// NewClaim makes a claim of ClaimLength characters; nil draws 128 random
+	// bits.
+	NewClaim func() string
+	// Jitter gives a number in [0, 1); nil uses math/rand.
+	Jitter func() float64
+	// Logger gets what the domain decides; never a secret. nil discards.
+	Logger *slog.Logger
+}
+
+func newClaim() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// Manager runs the life of sandboxes on one Proxmox VE endpoint. It is safe
+// for concurrent use; one process needs one Manager per endpoint, because the
+// queue of clones and the ids that are taken live in it.
+type Manager struct {
+	pve      *pve.Client
+	guests   *guest.Pool
+	settings Settings
+	clock    Clock
+	newClaim func() string
+	jitter   func() float64
+	log      *slog.Logger
+}
+
+// NewManager makes a manager. It sends no request. Settings that contradict
+// themselves are reported by Settings.Check, not here.
+func NewManager(client *pve.Client, settings Settings, options Options) (*Manager, error) {
+	if client == nil {
+		return nil, errors.New("sandbox: no client")
+	}
+	guests, err := guest.NewPool(settings.Guest)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		pve: client, guests: guests, settings: settings.withDefaults(),
+		clock: options.Clock, newClaim: options.NewClaim, jitter: options.Jitter, log: options.Logger,
+	}
+	if m.clock == nil {
+		m.clock = systemClock{}
+	}
+	if m.newClaim == nil {
+		m.newClaim = newClaim
+	}
+	if m.jitter == nil {
+		m.jitter = mathrand.Float64
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	return m, nil
+}

@@ -1,0 +1,132 @@
+package sandbox
+
+import "slices"
+
+// Spec is what a user wants of one sandbox. It is complete: what it leaves nil
+// stays as the source (template or server default) has it, and everything else
+// is written, also when it equals the source's value, because a clone copies
+// settings such as protection or on_boot from its template.
+type Spec struct {
+	Hostname string // RFC 1123 DNS name; also the container's name in lists
+	Source   Source
+	// FullClone copies the template's volumes instead of linking to them.
+	FullClone bool
+	// Storage takes the root disk of a full clone or of a create from a file.
+	// A linked clone is always on its template's storage.
+	Storage string
+	// NodeName is where the container is wanted; empty leaves it where it
+	// comes to be (the template's node).
+	NodeName string
+	// VMID is the wanted id; 0 means the next free one of the range.
+	VMID   int
+	PoolID string // a Proxmox pool; empty means none
+
+	Cores     *int
+	CPULimit  *float64 // cores' worth of CPU time, 0 = unlimited
+	CPUUnits  *int
+	MemoryMiB *int
+	SwapMiB   *int
+	DiskGiB   *int // root disk; grows only
+	Nesting   *bool
+
+	Tags        []string // the user's; the tag sbx-<owner> is added by this package
+	Description string   // the user's text; the marker is added by this package
+	Protection  bool
+	OnBoot      bool
+	Startup     *Startup
+	Started     bool
+
+	Network Network
+	DNS     *DNS // nil leaves what the source has
+
+	// AuthorizedKeys are lines in authorized_keys format. nil leaves the
+	// guest's file alone; an empty list leaves only the provider's own key.
+	AuthorizedKeys []string
+
+	// WaitFor says when a creation, a start or a restart counts as done.
+	WaitFor WaitFor
+	// RestartWhenNeeded restarts the container when a change needs it.
+	RestartWhenNeeded bool
+}
+
+// Source is where a container's root file system comes from: exactly one of
+// the two is set.
+type Source struct {
+	TemplateID     int    // vmid of a container template, cloned
+	TemplateFileID string // volume id of a container template file, e.g. "local:vztmpl/debian-13.tar.zst"
+}
+
+// IsClone says whether the source is cloned (as opposed to unpacked).
+func (s Source) IsClone() bool { return s.TemplateFileID == "" }
+
+// Startup is the order and the pauses of starting and stopping with the node.
+type Startup struct {
+	Order        *int // lower starts first
+	UpDelaySec   *int // pause after this guest's start
+	DownDelaySec *int // how long its shutdown may take
+}
+
+// Values of Network.IPv4 and Network.IPv6 that aren't an address.
+const (
+	AddressAuto   = "auto"   // IPv4: from the address range. IPv6: SLAAC
+	AddressDHCP   = "dhcp"   // the guest asks
+	AddressNone   = "none"   // no address of this family
+	AddressManual = "manual" // the guest's own business; what Proxmox VE says for "none" too
+)
+
+// Network is the container's one interface, eth0 on net0.
+type Network struct {
+	Bridge       string
+	VLANID       int     // 0 = untagged
+	MTU          int     // bytes, 0 = the bridge's
+	RateLimitMBs float64 // MB/s, 0 = unlimited
+	MACAddress   string  // empty keeps the one that the server made
+	IPv4         string  // "auto", "dhcp", "none" or a CIDR
+	Gateway      string  // IPv4 gateway; empty takes the address range's with "auto"
+	IPv6         string  // "auto", "dhcp", "none" (or empty) or a CIDR
+}
+
+// DNS is what the guest's resolver is told.
+type DNS struct {
+	Servers []string // addresses
+	Domain  string   // search domain
+}
+
+// WaitFor says what a start is waited for.
+type WaitFor string
+
+// What a start can be waited for.
+const (
+	WaitForSSH     WaitFor = "ssh"     // a login over SSH succeeds (the default)
+	WaitForAddress WaitFor = "address" // the server or the spec knows an address
+	WaitForNone    WaitFor = "none"    // the start task has ended
+)
+
+// Clone returns a deep copy.
+func (s Spec) Clone() Spec {
+	c := s
+	c.Cores = clonePtr(s.Cores)
+	c.CPULimit = clonePtr(s.CPULimit)
+	c.CPUUnits = clonePtr(s.CPUUnits)
+	c.MemoryMiB = clonePtr(s.MemoryMiB)
+	c.SwapMiB = clonePtr(s.SwapMiB)
+	c.DiskGiB = clonePtr(s.DiskGiB)
+	c.Nesting = clonePtr(s.Nesting)
+	c.Tags = slices.Clone(s.Tags)
+	c.AuthorizedKeys = slices.Clone(s.AuthorizedKeys)
+	if s.Startup != nil {
+		c.Startup = &Startup{Order: clonePtr(s.Startup.Order), UpDelaySec: clonePtr(s.Startup.UpDelaySec), DownDelaySec: clonePtr(s.Startup.DownDelaySec)}
+	}
+	if s.DNS != nil {
+		c.DNS = &DNS{Servers: slices.Clone(s.DNS.Servers), Domain: s.DNS.Domain}
+	}
+	return c
+}
+
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
