@@ -1,0 +1,7 @@
+data "sandbox_containers" "mine" {
+  tag = "agents"
+}
+
+output "running" {
+  value = [for c in data.sandbox_containers.mine.containers : c.hostname if c.status == "running"]
+}

@@ -1,0 +1,6 @@
+import {
+  to = sandbox_container.agent
+  identity = {
+    vmid = 100007
+  }
+}

@@ -1,0 +1,4 @@
+import {
+  to = sandbox_container.agent
+  id = "100007"
+}
