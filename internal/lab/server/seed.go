@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
+)
+
+// Seeder fills a new state before the server serves. It holds the state lock.
+type Seeder struct{ s *Server }
+
+// User adds an account with a password.
+func (d *Seeder) User(id, password string) {
+	d.s.st.Users[id] = &user{ID: id, Password: password, Enable: true, Tokens: map[string]*token{}}
+}
+
+// Token adds an API token to an account and returns "user@realm!id=secret".
+func (d *Seeder) Token(userID, id string, privSep bool) string {
+	secret := randomUUID()
+	d.s.st.Users[userID].addToken(&token{ID: id, Secret: secret, PrivSep: privSep})
+	return userID + "!" + id + "=" + secret
+}
+
+// Grant gives a user or token (with '!') a role on a path and below.
+func (d *Seeder) Grant(path, who, roleID string) {
+	kind := "user"
+	if _, tokenID := splitAuthID(who); tokenID != "" {
+		kind = "token"
+	}
+	d.s.st.ACL = append(d.s.st.ACL, aclEntry{Path: path, Kind: kind, Who: who, Role: roleID, Propagate: true})
+}
+
+// Pool adds a pool.
+func (d *Seeder) Pool(id string) {
+	d.s.st.Pools[id] = newPool(id, "")
+}
+
+// TemplateFile puts a container template file on a storage of every node. size is in bytes.
+func (d *Seeder) TemplateFile(volid string, size int64) {
+	for _, n := range d.s.st.Nodes {
+		d.s.st.Volumes[volumeKey(n.Name, volid)] = &volume{
+			VolID: volid, Node: n.Name, Content: "vztmpl", Format: "tgz", Size: size, Used: size, CTime: d.s.st.Boot.Unix(),
+		}
+	}
+}
+
+// RenameNodes gives the nodes other names, in order.
+func (d *Seeder) RenameNodes(names ...string) {
+	for i, name := range names {
+		if i < len(d.s.st.Nodes) {
+			d.s.st.Nodes[i].Name = name
+		}
+	}
+}
+
+// Guest adds a stopped container with the configuration as in its file, and its root in the engine.
+func (d *Seeder) Guest(ctx context.Context, node string, vmid int, config map[string]string, root engine.RootSpec) error {
+	return d.s.seedGuest(ctx, node, vmid, config, root)
+}

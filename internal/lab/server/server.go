@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
+)
+
+// Server is a running emulator.
+type Server struct {
+	opt    Options
+	log    *slog.Logger
+	engine engine.Engine
+
+	ctx     context.Context
+	stop    context.CancelFunc
+	workers sync.WaitGroup // tasks, connections and service loops
+
+	listener net.Listener
+	cert     certificate
+	tlsConf  *tls.Config
+
+	routes    map[string]*route
+	routeList []*route
+
+	mu        sync.Mutex // the state lock: guards everything below
+	changed   chan struct{}
+	st        *state
+	fileLocks map[string]bool
+	jump      time.Duration
+	faults    *faults
+	requests  *requestLog
+	unsaved   bool
+	conns     map[net.Conn]bool
+}
+
+// registerRoutes calls every file's list of endpoints.
+func (s *Server) registerRoutes() {
+	s.routesAccess()
+	s.routesCluster()
+	s.routesNodes()
+	s.routesTasks()
+	s.routesStorage()
+	s.routesPools()
+	s.routesLXC()
+}
+
+// dirty marks the state as changed, to be saved.
+func (s *Server) dirty() { s.unsaved = true }
+
+// Engine is the engine that the guests live in; nil if there is none.
+func (s *Server) Engine() engine.Engine { return s.engine }
