@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/target"
 )
 
 // Variable names of a real server, all with the prefix SANDBOX_ACC_. CONTRIBUTING.md says what the server must have.
@@ -44,7 +46,7 @@ func real() bool { return os.Getenv(prefix+varEndpoint) != "" }
 func fromVariables(t testing.TB) *Environment {
 	t.Helper()
 	r := reader{}
-	env := &Environment{
+	env := &Environment{Target: target.Target{
 		Endpoint:     r.required(varEndpoint),
 		APIToken:     r.optional(varToken),
 		Username:     r.optional(varUsername),
@@ -60,7 +62,7 @@ func fromVariables(t testing.TB) *Environment {
 		VMIDs:        r.vmidRange(),
 		Addresses:    r.addressRange(),
 		SSH:          r.ssh(),
-	}
+	}}
 	if env.APIToken == "" && (env.Username == "" || env.Password == "") {
 		r.complain(varToken, "or "+prefix+varUsername+" and "+prefix+varPassword+" must be set")
 	}
@@ -95,27 +97,27 @@ func (r *reader) number(name, value string) int {
 	return n
 }
 
-func (r *reader) vmidRange() VMIDRange {
+func (r *reader) vmidRange() target.VMIDRange {
 	value := r.required(varVMIDRange)
 	first, last, _ := strings.Cut(value, "-")
-	ids := VMIDRange{First: r.number(varVMIDRange, first), Last: r.number(varVMIDRange, last)}
+	ids := target.VMIDRange{First: r.number(varVMIDRange, first), Last: r.number(varVMIDRange, last)}
 	if value != "" && ids.Last-ids.First+1 < idsPerTest {
 		r.complain(varVMIDRange, fmt.Sprintf("must be first-last with at least %d ids: %q", idsPerTest, value))
 	}
 	return ids
 }
 
-func (r *reader) addressRange() AddressRange {
+func (r *reader) addressRange() target.AddressRange {
 	value := r.required(varAddressRange)
 	if value == "" {
-		return AddressRange{}
+		return target.AddressRange{}
 	}
 	parts := strings.Split(value, ",")
 	if len(parts) < 2 || len(parts) > 3 {
 		r.complain(varAddressRange, fmt.Sprintf("must be cidr,first[,gateway]: %q", value))
-		return AddressRange{}
+		return target.AddressRange{}
 	}
-	var a AddressRange
+	var a target.AddressRange
 	var err error
 	if a.CIDR, err = netip.ParsePrefix(parts[0]); err != nil {
 		r.complain(varAddressRange, "cidr: "+err.Error())
@@ -131,8 +133,8 @@ func (r *reader) addressRange() AddressRange {
 	return a
 }
 
-func (r *reader) ssh() SSH {
-	s := SSH{Username: "root", PrivateKeyFile: r.required(varSSHKeyFile), ProxyJump: r.proxyJump()}
+func (r *reader) ssh() target.SSH {
+	s := target.SSH{Username: "root", PrivateKeyFile: r.required(varSSHKeyFile), ProxyJump: r.proxyJump()}
 	if s.PrivateKeyFile == "" {
 		return s
 	}
@@ -150,7 +152,7 @@ func (r *reader) ssh() SSH {
 	return s
 }
 
-func (r *reader) proxyJump() *ProxyJump {
+func (r *reader) proxyJump() *target.ProxyJump {
 	value := r.optional(varProxyJump)
 	if value == "" {
 		return nil
@@ -160,7 +162,7 @@ func (r *reader) proxyJump() *ProxyJump {
 		r.complain(varProxyJump, fmt.Sprintf("must be user@host[:port]: %q", value))
 		return nil
 	}
-	jump := &ProxyJump{Username: user, Host: address, Port: 22, HostKey: r.required(varJumpHostKey)}
+	jump := &target.ProxyJump{Username: user, Host: address, Port: 22, HostKey: r.required(varJumpHostKey)}
 	if host, port, err := net.SplitHostPort(address); err == nil {
 		jump.Host, jump.Port = host, r.number(varProxyJump, port)
 	}
