@@ -75,7 +75,7 @@ type Timing struct {
 	AuthRetry time.Duration
 	// JumpGrace is how long an unreachable jump host is tried again; 5s.
 	JumpGrace time.Duration
-	// KeepAlive is the interval between two keep-alive requests on an
+	// KeepAlive is the interval between two keep-alive requests on a
 	// connection, and how long an answer may take; 15s.
 	KeepAlive time.Duration
 	// Probe is how long a pooled connection may take to open a session before

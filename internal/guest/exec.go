@@ -2,8 +2,13 @@ package guest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // DefaultOutputLimit is how much of each output stream a Result keeps, in bytes.
@@ -40,8 +45,9 @@ type Command struct {
 
 // Result is how a command ended.
 type Result struct {
-	// ExitCode is the command's own; 128 + n when signal n ended it. 126 and
-	// 127 also mean that directory, user or program aren't there: see Stderr.
+	// ExitCode is the command's own; 128 + n when signal n ended it; -1 when it
+	// isn't known. 126 and 127 also mean that the directory or the program
+	// isn't there: see Stderr.
 	ExitCode int
 	// Signal is the name without SIG ("TERM") when a signal ended the command.
 	Signal                           string
@@ -60,4 +66,156 @@ type Result struct {
 // the error is a *CancelledError wrapping ctx's. When the connection is lost
 // after the command was sent, the error is a *LostError; it isn't sent again.
 // Errors before that are those of WaitReady, but nothing is waited for.
-func (p *Pool) Exec(ctx context.Context, target Target, cmd Command) (Result, error) { panic("todo") }
+func (p *Pool) Exec(ctx context.Context, target Target, cmd Command) (Result, error) {
+	line, header, err := cmd.encode(p.cfg.Username)
+	if err != nil {
+		return Result{}, fmt.Errorf("unable to run a command in %s: %w", target, err)
+	}
+	s, c, release, err := p.session(ctx, target)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	r := &run{
+		target: target, session: s, conn: c, grace: p.cfg.Timing.KillGrace,
+		stdout: newCapture(cmd.Stdout, cmd.StdoutLimit, cmd.KeepTail),
+		stderr: newCapture(cmd.Stderr, cmd.StderrLimit, cmd.KeepTail),
+	}
+	start := time.Now()
+	res, err := r.do(ctx, line, header, cmd.Stdin)
+	res.Stdout, res.StdoutTruncated = r.stdout.result()
+	res.Stderr, res.StderrTruncated = r.stderr.result()
+	res.Duration = time.Since(start)
+	return res, err
+}
+
+// run is one command under way.
+type run struct {
+	target         Target
+	session        *ssh.Session
+	conn           *conn
+	grace          time.Duration
+	stdout, stderr *capture
+}
+
+func (r *run) do(ctx context.Context, line, header string, input io.Reader) (Result, error) {
+	defer func() { _ = r.session.Close() }() // EOF when the guest closed it, as it does at the end
+	r.session.Stdout, r.session.Stderr = r.stdout, r.stderr
+	stdin, err := r.session.StdinPipe()
+	if err != nil {
+		return Result{}, err
+	}
+	ended := make(chan error, 1)
+	inputFailed := make(chan error, 1)
+	go func() {
+		if err := r.session.Start(line); err != nil {
+			ended <- &startError{err}
+			return
+		}
+		go feed(stdin, header, input, inputFailed)
+		ended <- r.session.Wait()
+	}()
+
+	select {
+	case err := <-ended:
+		return r.outcome(err)
+	case err := <-inputFailed:
+		res, stopped := r.stop(ended)
+		if stopped {
+			return res, fmt.Errorf("the input of the command in %s failed, so it was stopped: %w", r.target, err)
+		}
+		return res, &LostError{Target: r.target, Cause: fmt.Errorf("its input failed: %w", err)}
+	case <-ctx.Done():
+		res, stopped := r.stop(ended)
+		res.Cancelled = true
+		return res, &CancelledError{Target: r.target, Stopped: stopped, Cause: context.Cause(ctx)}
+	}
+}
+
+// feed writes the header, then the caller's input, then the end of input. Only
+// a failure of the caller's reader is told: when the command ends before its
+// input does, as head does, writing fails and that is nobody's fault.
+func feed(stdin io.WriteCloser, header string, input io.Reader, failed chan<- error) {
+	defer func() { _ = stdin.Close() }()
+	if _, err := io.WriteString(stdin, header); err != nil || input == nil {
+		return
+	}
+	reader := &readErrors{Reader: input}
+	if _, err := io.Copy(stdin, reader); err != nil && reader.err != nil {
+		failed <- reader.err
+	}
+}
+
+// readErrors tells a reader's failure from that of the writer it is copied to.
+type readErrors struct {
+	io.Reader
+	err error
+}
+
+func (r *readErrors) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+// startError is the failure of the exec request itself.
+type startError struct{ error }
+
+func (e *startError) Unwrap() error { return e.error }
+
+// outcome reads the end of a session that nobody interrupted.
+func (r *run) outcome(err error) (Result, error) {
+	var start *startError
+	// The library's answer to a refused request has no type; a connection that
+	// ends while the request is under way gives EOF.
+	if errors.As(err, &start) && strings.HasPrefix(start.Error(), "ssh: command") {
+		return Result{}, fmt.Errorf("sshd in %s refuses to run commands (a forced command, or a shell that isn't there)", r.target)
+	}
+	res, known := exitOf(err)
+	if !known {
+		return res, &LostError{Target: r.target, Cause: err}
+	}
+	return res, nil
+}
+
+// exitOf is how a command ended; not known when the connection ended first.
+func exitOf(err error) (res Result, known bool) {
+	var exit *ssh.ExitError
+	switch {
+	case err == nil:
+		return Result{}, true
+	case errors.As(err, &exit):
+		return Result{ExitCode: exit.ExitStatus(), Signal: exit.Signal()}, true
+	}
+	return Result{ExitCode: -1}, false
+}
+
+// stop ends the command: TERM, KILL, then the session and at last the
+// connection are taken away from it. It says whether the guest confirmed.
+func (r *run) stop(ended <-chan error) (res Result, confirmed bool) {
+	signal := func(s ssh.Signal) func() {
+		return func() {
+			// Not waited for: with a dead connection even writing blocks.
+			go func() { _ = r.session.Signal(s) }()
+		}
+	}
+	steps := []func(){
+		signal(ssh.SIGTERM),
+		signal(ssh.SIGKILL),
+		func() { go func() { _ = r.session.Close() }() },
+		r.conn.close, // no answer to any of it: the connection is dead
+	}
+	for _, step := range steps {
+		step()
+		timer := time.NewTimer(r.grace)
+		select {
+		case err := <-ended:
+			timer.Stop()
+			return exitOf(err)
+		case <-timer.C:
+		}
+	}
+	return Result{ExitCode: -1}, false
+}
