@@ -129,23 +129,33 @@ func (c *Client) call(ctx context.Context, method, path string, p params) (json.
 // any secret in it.
 func (c *Client) asError(ctx context.Context, method, path string, err error) error {
 	secrets := c.secrets.forCall(ctx)
-	if answer, ok := proxmox.AsAPIError(err); ok {
+	if refused, ok := proxmox.AsAPIError(err); ok {
 		e := &Error{
-			Method: method, Path: path, Status: answer.StatusCode, Message: secrets.clean(strings.TrimSpace(answer.Message)),
-			RetryAfter: answer.RetryAfter, identity: c.identity,
+			Method: method, Path: path, Status: refused.StatusCode, Message: secrets.clean(strings.TrimSpace(refused.Message)),
+			RetryAfter: refused.RetryAfter, identity: c.identity,
 		}
-		for name, text := range answer.Errors {
+		for name, text := range refused.Errors {
 			if e.Params == nil {
-				e.Params = make(map[string]string, len(answer.Errors))
+				e.Params = make(map[string]string, len(refused.Errors))
 			}
 			e.Params[name] = secrets.clean(strings.TrimSpace(text))
 		}
-		c.explain(e, answer)
+		v := classify(e.Status, e.Message, e.Params)
+		e.Meaning, e.LockedBy, e.Privilege, e.PrivilegePath = v.meaning, v.lockedBy, v.privilege, v.path
+		e.Message = orDefault(e.Message, http.StatusText(e.Status))
 		return e
 	}
 	var own *callError
 	if errors.As(err, &own) {
 		return own.public(method, path, secrets)
+	}
+	var answer *Error
+	if errors.As(err, &answer) {
+		return answer // of the login that the call needed
+	}
+	var strange *AnswerError
+	if errors.As(err, &strange) {
+		return strange
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return &TransportError{Method: method, Path: path, Err: cause}
@@ -158,36 +168,22 @@ func (c *Client) asError(ctx context.Context, method, path string, err error) er
 	return &TransportError{Method: method, Path: path, Err: errors.New(secrets.clean(err.Error()))}
 }
 
-// explain fills in what the table of messages says of an answer.
-func (c *Client) explain(e *Error, answer *proxmox.APIError) {
-	v := classify(e.Status, e.Message, e.Params)
-	e.Meaning, e.LockedBy, e.Privilege, e.PrivilegePath = v.meaning, v.lockedBy, v.privilege, v.path
-	if e.Message == "" {
-		e.Message = http.StatusText(answer.StatusCode)
-	}
-}
-
 func (c *Client) get(ctx context.Context, path string, p params) (json.RawMessage, error) {
 	return c.call(ctx, http.MethodGet, path, p)
 }
 
-func (c *Client) post(ctx context.Context, path string, p params, out *json.RawMessage) error {
-	return c.write(ctx, http.MethodPost, path, p, out)
+func (c *Client) post(ctx context.Context, path string, p params) error {
+	_, err := c.call(ctx, http.MethodPost, path, p)
+	return err
 }
 
-func (c *Client) put(ctx context.Context, path string, p params, out *json.RawMessage) error {
-	return c.write(ctx, http.MethodPut, path, p, out)
+func (c *Client) put(ctx context.Context, path string, p params) error {
+	_, err := c.call(ctx, http.MethodPut, path, p)
+	return err
 }
 
-func (c *Client) del(ctx context.Context, path string, p params, out *json.RawMessage) error {
-	return c.write(ctx, http.MethodDelete, path, p, out)
-}
-
-func (c *Client) write(ctx context.Context, method, path string, p params, out *json.RawMessage) error {
-	raw, err := c.call(ctx, method, path, p)
-	if err == nil && out != nil {
-		*out = raw
-	}
+func (c *Client) del(ctx context.Context, path string, p params) error {
+	_, err := c.call(ctx, http.MethodDelete, path, p)
 	return err
 }
 

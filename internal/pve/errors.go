@@ -141,11 +141,18 @@ type TLSError struct {
 	// Fingerprint is the SHA-256 fingerprint of the certificate that it showed,
 	// in Proxmox's form (AA:BB:…).
 	Fingerprint string
+	// Pinned is the fingerprint that was asked for, "" where none was.
+	Pinned string
 	// Err is what the check of it said.
 	Err error
 }
 
 func (e *TLSError) Error() string {
+	if e.Pinned != "" {
+		return fmt.Sprintf("the certificate of %s is not trusted: %v. Its SHA-256 fingerprint is %s, the configured one %s. "+
+			"If the server's certificate was renewed, compare it with the one under Node, Certificates in the server's web interface and set fingerprint anew",
+			e.Host, e.Err, e.Fingerprint, e.Pinned)
+	}
 	return fmt.Sprintf("the certificate of %s is not trusted: %v. Its SHA-256 fingerprint is %s. "+
 		"Compare that with the one under Node, Certificates in the server's web interface; "+
 		"if it is the same, set fingerprint to it, or set ca_file to the server's /etc/pve/pve-root-ca.pem",

@@ -65,7 +65,7 @@ func (c *Client) UpdateFirewallOptions(ctx context.Context, scope FirewallScope,
 	p := params{}.with(update.Set)
 	p.setText("delete", joinKeys(update.Delete))
 	p.setText("digest", update.Digest)
-	return c.put(ctx, scope.options, p, nil)
+	return c.put(ctx, scope.options, p)
 }
 
 // FirewallRule is a rule. Text that is empty isn't sent.
@@ -118,7 +118,7 @@ func (c *Client) FirewallRules(ctx context.Context, scope FirewallScope) ([]Fire
 func (c *Client) CreateFirewallRule(ctx context.Context, scope FirewallScope, rule FirewallRule, digest string) error {
 	p := rule.params()
 	p.setText("digest", digest)
-	return c.post(ctx, scope.rules, p, nil)
+	return c.post(ctx, scope.rules, p)
 }
 
 // ReplaceFirewallRule writes rule over that at position pos: what rule leaves
@@ -133,7 +133,7 @@ func (c *Client) ReplaceFirewallRule(ctx context.Context, scope FirewallScope, p
 	}
 	p.setText("delete", joinKeys(gone))
 	p.setText("digest", digest)
-	return c.put(ctx, scope.rules+"/"+strconv.Itoa(pos), p, nil)
+	return c.put(ctx, scope.rules+"/"+strconv.Itoa(pos), p)
 }
 
 // MoveFirewallRule moves the rule at from before the one that is at before now.
@@ -141,14 +141,14 @@ func (c *Client) MoveFirewallRule(ctx context.Context, scope FirewallScope, from
 	p := params{}
 	p.setInt("moveto", before)
 	p.setText("digest", digest)
-	return c.put(ctx, scope.rules+"/"+strconv.Itoa(from), p, nil)
+	return c.put(ctx, scope.rules+"/"+strconv.Itoa(from), p)
 }
 
 // DeleteFirewallRule removes the rule at position pos.
 func (c *Client) DeleteFirewallRule(ctx context.Context, scope FirewallScope, pos int, digest string) error {
 	p := params{}
 	p.setText("digest", digest)
-	return c.del(ctx, scope.rules+"/"+strconv.Itoa(pos), p, nil)
+	return c.del(ctx, scope.rules+"/"+strconv.Itoa(pos), p)
 }
 
 // FirewallGroup is a security group of the datacenter.

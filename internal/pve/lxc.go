@@ -221,5 +221,5 @@ func (c *Client) UpdateLXC(ctx context.Context, node string, vmid int, update LX
 	}
 	p.setText("delete", joinKeys(update.Delete))
 	p.setText("digest", update.Digest)
-	return c.put(ctx, lxcPath(node, vmid)+"/config", p, nil)
+	return c.put(ctx, lxcPath(node, vmid)+"/config", p)
 }

@@ -53,17 +53,17 @@ func (c *Client) Pool(ctx context.Context, id string) (Pool, error) {
 func (c *Client) CreatePool(ctx context.Context, id, comment string) error {
 	p := params{"poolid": id}
 	p.setText("comment", comment)
-	return c.post(ctx, "/pools", p, nil)
+	return c.post(ctx, "/pools", p)
 }
 
 // DeletePool removes a pool, which must be empty.
 func (c *Client) DeletePool(ctx context.Context, id string) error {
-	return c.del(ctx, "/pools", params{"poolid": id}, nil)
+	return c.del(ctx, "/pools", params{"poolid": id})
 }
 
 // SetPoolComment changes a pool's comment, and can clear it.
 func (c *Client) SetPoolComment(ctx context.Context, id, comment string) error {
-	return c.put(ctx, "/pools", params{"poolid": id, "comment": comment}, nil)
+	return c.put(ctx, "/pools", params{"poolid": id, "comment": comment})
 }
 
 // AddToPool puts guests into a pool. One that is a member already is an error
@@ -72,13 +72,13 @@ func (c *Client) SetPoolComment(ctx context.Context, id, comment string) error {
 func (c *Client) AddToPool(ctx context.Context, id string, vmids []int, move bool) error {
 	p := params{"poolid": id, "vms": joinVMIDs(vmids)}
 	p.setFlag("allow-move", move)
-	return c.put(ctx, "/pools", p, nil)
+	return c.put(ctx, "/pools", p)
 }
 
 // RemoveFromPool takes guests out of a pool. One that isn't in it is an error
 // that means NotMember.
 func (c *Client) RemoveFromPool(ctx context.Context, id string, vmids []int) error {
-	return c.put(ctx, "/pools", params{"poolid": id, "vms": joinVMIDs(vmids), "delete": "1"}, nil)
+	return c.put(ctx, "/pools", params{"poolid": id, "vms": joinVMIDs(vmids), "delete": "1"})
 }
 
 func joinVMIDs(vmids []int) string {

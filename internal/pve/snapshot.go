@@ -72,7 +72,7 @@ func (c *Client) CreateSnapshot(ctx context.Context, node string, vmid int, name
 
 // UpdateSnapshot changes a snapshot's description.
 func (c *Client) UpdateSnapshot(ctx context.Context, node string, vmid int, name, description string) error {
-	return c.put(ctx, snapshotPath(node, vmid, name)+"/config", params{"description": description}, nil)
+	return c.put(ctx, snapshotPath(node, vmid, name)+"/config", params{"description": description})
 }
 
 // SnapshotConfig returns the configuration that a snapshot kept.

@@ -128,7 +128,7 @@ func (c *Client) StopTask(ctx context.Context, upid UPID) error {
 	if err != nil {
 		return err
 	}
-	return c.del(ctx, path, nil, nil)
+	return c.del(ctx, path, nil)
 }
 
 // TaskResult is a task that ended well.
