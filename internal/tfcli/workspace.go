@@ -1,16 +1,13 @@
 package tfcli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
-	tfjson "github.com/hashicorp/terraform-json"
 )
 
 // Workspace is a working directory with a copy of a configuration, its state, and the provider of this checkout.
@@ -76,51 +73,4 @@ func inherited() map[string]string {
 		}
 	}
 	return env
-}
-
-// Changes plans and returns what would be done, by address: "create", "update", "delete", or "delete,create" for a
-// replacement. No entry means nothing would change there; outputs that would change appear as "output.<name>".
-func (w *Workspace) Changes(ctx context.Context, options ...tfexec.PlanOption) (map[string]string, error) {
-	plan := filepath.Join(w.Dir, "..", "changes.plan")
-	if _, err := w.Plan(ctx, append(options, tfexec.Out(plan))...); err != nil {
-		return nil, err
-	}
-	content, err := w.ShowPlanFile(ctx, plan)
-	if err != nil {
-		return nil, err
-	}
-	changes := map[string]string{}
-	for _, c := range content.ResourceChanges {
-		if c.Change.Actions.NoOp() || c.Change.Actions.Read() {
-			continue
-		}
-		changes[c.Address] = join(c.Change.Actions)
-	}
-	for name, c := range content.OutputChanges {
-		if !c.Actions.NoOp() {
-			changes["output."+name] = join(c.Actions)
-		}
-	}
-	return changes, nil
-}
-
-// Describe puts changes into one line, in a fixed order; "no changes" for none.
-func Describe(changes map[string]string) string {
-	if len(changes) == 0 {
-		return "no changes"
-	}
-	lines := make([]string, 0, len(changes))
-	for address, action := range changes {
-		lines = append(lines, address+": "+action)
-	}
-	sort.Strings(lines)
-	return strings.Join(lines, ", ")
-}
-
-func join(actions tfjson.Actions) string {
-	words := make([]string, len(actions))
-	for i, a := range actions {
-		words[i] = string(a)
-	}
-	return strings.Join(words, ",")
 }
