@@ -15,7 +15,7 @@ import (
 )
 
 // unserved are parts of the API that the lab doesn't serve. Their read-only lists stay: clients look at them.
-var unserved = []string{"/qemu/{vmid}/", "/openid", "/cluster/sdn/", "/access/tfa/{userid}/", "proxy", "websocket", "/mtunnel", "/file-restore"}
+var unserved = []string{"/qemu/{vmid}/", "/openid", "/cluster/sdn/", "/access/tfa/{userid}/", "/spiceproxy", "websocket", "/mtunnel", "/file-restore"}
 
 var keptLists = map[string]bool{"/cluster/sdn/zones": true, "/cluster/sdn/vnets": true}
 
