@@ -21,7 +21,6 @@ var (
 	startupForm = regexp.MustCompile(`\A(order=)?\d+\z|\A(up|down)=\d+\z`)
 	diskSize    = regexp.MustCompile(`\A\d+(\.\d+)?[KMGT]?\z`)
 	volumeID    = regexp.MustCompile(`\A(?i:[a-z][a-z0-9\-_.]*[a-z0-9]):(.+)\z`)
-	volumePath  = regexp.MustCompile(`\A/`)
 	poolForm    = regexp.MustCompile(`\A[A-Za-z0-9.\-_]+(/[A-Za-z0-9.\-_]+){0,2}\z`)
 	realmForm   = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9.\-_]+\z`)
 	ifaceForm   = regexp.MustCompile(`\A(?i:[a-z][a-z0-9_]{1,20}([:.]\d+)?)\z`)
@@ -164,7 +163,7 @@ func checkStartup(value string) error {
 }
 
 func checkMountPoint(value string) error {
-	if !volumePath.MatchString(value) || strings.Contains(value, "/../") || strings.Contains(value, "/./") || strings.HasSuffix(value, "/..") {
+	if strings.Contains(value, "/../") || strings.Contains(value, "/./") || strings.HasSuffix(value, "/..") {
 		return fmt.Errorf("invalid mount point path '%s'", value)
 	}
 	return nil

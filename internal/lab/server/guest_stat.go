@@ -16,10 +16,17 @@ func (s *Server) guestStatus(g *guest) guestStat {
 	if out.Name == "" {
 		out.Name = "CT" + strconv.Itoa(g.VMID)
 	}
-	if !g.Running {
+	if g.Config["rootfs"] == "" {
+		out.MaxDisk = defaultRootSize
+	}
+	if !g.visiblyRunning() {
 		return out
 	}
-	out.Status, out.Uptime = "running", int64(s.now().Sub(g.StartedAt).Seconds())
+	out.Status = "running"
+	if !g.hasInit() {
+		return out
+	}
+	out.Uptime, out.MaxDisk = g.uptime(s.now()), usableBytes(out.MaxDisk)
 	out.Mem, out.Disk = 1576960, 165396480
 	out.NetIn, out.NetOut = 152, 1312
 	if s.engine != nil {
@@ -40,13 +47,12 @@ func mib(value string, otherwise int64) int64 {
 	return n << 20
 }
 
-// cpus is what a container may use: its limit, its cores, or the node's.
+// cpus is what a container may use: its cores, its limit, or the node's.
 func cpus(config map[string]string, on *node) float64 {
-	if n, err := strconv.ParseFloat(config["cpulimit"], 64); err == nil && n > 0 {
-		return n
-	}
-	if n, err := strconv.ParseFloat(config["cores"], 64); err == nil && n > 0 {
-		return n
+	for _, key := range []string{"cores", "cpulimit"} {
+		if n, err := strconv.ParseFloat(config[key], 64); err == nil && n > 0 {
+			return n
+		}
 	}
 	if on != nil {
 		return float64(on.MaxCPU)

@@ -64,7 +64,10 @@ func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, cond func
 }
 
 // now is the lab's time: the wall clock and the jumps that the control API asked for.
-func (s *Server) now() time.Time { return time.Now().Add(s.jump) }
+func (s *Server) now() time.Time { return time.Now().Add(s.Jump()) }
 
 // delays are the current times; the control API may change them.
 func (s *Server) delays() *Delays { return s.opt.Delays }
+
+// Jump is how far the lab's clock is ahead of the machine's.
+func (s *Server) Jump() time.Duration { return time.Duration(s.jump.Load()) }

@@ -25,13 +25,25 @@ func (s *Server) route(method, template string, h handler) {
 	if fact == nil {
 		panic(fmt.Sprintf("lab: no facts about %s %s", method, template))
 	}
+	s.routeWith(method, template, fact, h)
+}
+
+// routeWith registers a handler with facts of its own: for what the table doesn't have.
+func (s *Server) routeWith(method, template string, fact *methodFact, h handler) {
 	r := s.routes[template]
 	if r == nil {
-		r = &route{template: template, segments: strings.Split(template[1:], "/"), methods: map[string]*endpoint{}}
+		r = &route{template: template, segments: segmentsOf(template), methods: map[string]*endpoint{}}
 		s.routes[template] = r
 		s.routeList = append(s.routeList, r)
 	}
 	r.methods[method] = &endpoint{fact: fact, handler: h}
+}
+
+func segmentsOf(template string) []string {
+	if template == "/" {
+		return nil
+	}
+	return strings.Split(template[1:], "/")
 }
 
 // findRoute matches a path, already split and decoded. A literal segment wins over a variable one. Values are the

@@ -21,6 +21,23 @@ func (d *Seeder) Token(userID, id string, privSep bool) string {
 	return userID + "!" + id + "=" + secret
 }
 
+// TokenWithSecret adds an API token whose secret the caller chose.
+func (d *Seeder) TokenWithSecret(userID, id, secret string, privSep bool) {
+	d.s.st.Users[userID].addToken(&token{ID: id, Secret: secret, PrivSep: privSep})
+}
+
+// Password sets an account's password.
+func (d *Seeder) Password(id, password string) { d.s.st.Users[id].Password = password }
+
+// Nodes are the nodes' names.
+func (d *Seeder) Nodes() []string {
+	var out []string
+	for _, n := range d.s.st.Nodes {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
 // Grant gives a user or token (with '!') a role on a path and below.
 func (d *Seeder) Grant(path, who, roleID string) {
 	kind := "user"

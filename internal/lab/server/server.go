@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
@@ -32,11 +33,14 @@ type Server struct {
 	changed   chan struct{}
 	st        *state
 	fileLocks map[string]bool
-	jump      time.Duration
+	jump      atomic.Int64 // nanoseconds; read without the lock
 	faults    *faults
 	requests  *requestLog
 	unsaved   bool
-	conns     map[net.Conn]bool
+	// initialDelays are those that the server started with, to which a reset goes back.
+	initialDelays Delays
+	conns         map[net.Conn]bool
+	blobs         map[string][]byte // what backups hold, in a lab that keeps nothing on disk
 }
 
 // registerRoutes calls every file's list of endpoints.

@@ -17,6 +17,7 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 	s := &Server{
 		opt: opt, log: opt.Log, engine: opt.Engine, routes: map[string]*route{}, changed: make(chan struct{}),
 		fileLocks: map[string]bool{}, faults: newFaults(), requests: newRequestLog(), conns: map[net.Conn]bool{},
+		initialDelays: *opt.Delays,
 	}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	s.registerRoutes()

@@ -79,6 +79,8 @@ type guest struct {
 	Active map[string]string `json:"active,omitempty"`
 	// stat is what the status service last saw: what /cluster/resources and pools show. Nil: not seen yet.
 	stat *guestStat
+	// phase is what the container does between stopped and running. Not kept: a restart finds it steady.
+	phase guestPhase
 }
 
 // snapshot is a kept state of a container. Config is the configuration as it was.

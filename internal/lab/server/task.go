@@ -14,6 +14,9 @@ type delay = time.Duration
 // errInterrupted is what a task's waits return once DELETE …/tasks/UPID has stopped it.
 var errInterrupted = errors.New("interrupted by signal")
 
+// errNoStatus ends a task without a last line in its log: its process was interrupted by another task.
+var errNoStatus = errors.New("unexpected status")
+
 // task is a worker on a node. Its function runs holding the state lock.
 type task struct {
 	UPID   string   `json:"upid"`
@@ -72,6 +75,9 @@ func (s *Server) startTask(node, typ, id, authID string, fn func(t *task) error)
 // run calls the function, unless the control API wants this task to fail.
 func (t *task) run(fn func(t *task) error) error {
 	if t.fault != nil && t.fault.before {
+		// The function runs as if it was stopped at once, so that it takes back what its request had begun (locks).
+		t.cancel()
+		_ = fn(t)
 		return errors.New(t.fault.text)
 	}
 	err := fn(t)
@@ -84,6 +90,8 @@ func (t *task) run(fn func(t *task) error) error {
 // finish writes the last line and the exit status.
 func (t *task) finish(err error) {
 	switch {
+	case errors.Is(err, errNoStatus):
+		t.Exit = err.Error()
 	case err != nil:
 		t.Exit = strings.TrimRight(err.Error(), "\n")
 		t.Lines = append(t.Lines, "TASK ERROR: "+t.Exit)

@@ -1,0 +1,255 @@
+// Package lab runs a Proxmox VE of its own: an API server that behaves like the real one, simulated guests, and one SSH
+// node that leads to them. It listens on 127.0.0.1 only, needs no privileges and touches nothing outside its folder.
+//
+//	l, err := lab.Start(ctx, lab.Options{})
+//	defer l.Close()
+//	fmt.Println(l.ProviderBlock())
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/server"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sshnode"
+)
+
+// Delays are the times that things take.
+type Delays = server.Delays
+
+// Fast are short times for tests, in the real order of things.
+func Fast() Delays { return *server.Fast() }
+
+// Real are the times recorded on an idle two-core node.
+func Real() Delays { return *server.Real() }
+
+// Facts about every lab.
+const (
+	TemplateID   = 9000
+	TemplateFile = "local:vztmpl/debian-12-mini_12.12-1_amd64.tar.gz"
+	Storage      = "local-btrfs"
+	Bridge       = "vmbr0"
+	Pool         = "labpool"
+	// SSHUser logs in on the SSH node; GuestUser in the guests.
+	SSHUser   = "jump"
+	GuestUser = "root"
+	adminUser = "admin@pve"
+)
+
+// Addresses that a lab's guests may have: static ones by the provider's range, leased ones above them.
+var (
+	AddressCIDR    = netip.MustParsePrefix("10.77.0.0/16")
+	AddressFirst   = netip.MustParseAddr("10.77.1.0")
+	AddressGateway = netip.MustParseAddr("10.77.0.1")
+	leased         = netip.MustParsePrefix("10.77.192.0/18")
+)
+
+// VMIDFirst and VMIDLast are a range of ids for guests that the address range covers.
+const (
+	VMIDFirst = 100000
+	VMIDLast  = 109999
+)
+
+// Options say what a lab is like. The zero value is one node, fast, kept nowhere.
+type Options struct {
+	// Nodes is the number of nodes; 0 means 1. The template is on the first.
+	Nodes int
+	// Dir keeps everything, so that the lab survives a restart. Guests are down after one, as after a power cut.
+	Dir string
+	// Delays are the times that things take; the zero value means Fast.
+	Delays Delays
+	// Engine runs the guests; nil makes simulated ones, which Close ends.
+	Engine engine.Engine
+	// SharedHostKeys makes clones keep the template's SSH host keys, as careless templates do. For simulated guests.
+	SharedHostKeys bool
+	// Listen is the API's address; 127.0.0.1 and a free port if empty. A lab that comes back from Dir takes a new port.
+	Listen string
+	// Log gets what goes on; nil discards it.
+	Log *slog.Logger
+}
+
+// Lab is a running lab.
+type Lab struct {
+	server  *server.Server
+	engine  engine.Engine
+	own     bool // the engine is ours to close
+	node    *sshnode.Node
+	keys    keys
+	control *control.Client
+}
+
+// Start starts a lab. It runs until Close, or until ctx ends (then Close still frees what it holds).
+func Start(ctx context.Context, o Options) (*Lab, error) {
+	if o.Delays == (Delays{}) {
+		o.Delays = Fast()
+	}
+	l := &Lab{engine: o.Engine}
+	if err := l.start(ctx, o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context, o Options) (err error) {
+	if l.keys, err = loadKeys(o.Dir); err != nil {
+		return err
+	}
+	clock := &clock{}
+	if l.engine == nil {
+		l.own = true
+		l.engine, err = sim.New(sim.Options{
+			Folder: subfolder(o.Dir, "guests"), Clock: clock, SharedHostKeys: o.SharedHostKeys, Log: o.Log,
+			DHCP: map[string]netip.Prefix{Bridge: leased},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l.server, err = server.Start(ctx, server.Options{
+		Nodes: o.Nodes, Dir: subfolder(o.Dir, "cluster"), Delays: &o.Delays, Engine: l.engine, Log: o.Log, Listen: o.Listen,
+		Secret: l.keys.Secret, Seed: func(d *server.Seeder) error { return l.seed(ctx, d) },
+	})
+	if err != nil {
+		return err
+	}
+	clock.server.Store(l.server)
+	l.node, err = sshnode.Start(sshnode.Options{
+		Dial: l.engine.Dial, AuthorizedKeys: []string{l.keys.authorized()}, HostKey: l.keys.node(),
+	})
+	if err != nil {
+		return err
+	}
+	l.control, err = control.New(l.server.URL(), l.server.Secret(), l.server.CertPEM())
+	return err
+}
+
+func subfolder(dir, name string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
+}
+
+// Close stops everything and saves what Options.Dir keeps.
+func (l *Lab) Close() error {
+	var errs []error
+	if l.control != nil {
+		l.control.Close()
+	}
+	if l.node != nil {
+		errs = append(errs, l.node.Close())
+	}
+	if l.server != nil {
+		errs = append(errs, l.server.Close())
+	}
+	if l.own && l.engine != nil {
+		errs = append(errs, l.engine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Endpoint is the API's address, "https://127.0.0.1:40113".
+func (l *Lab) Endpoint() string { return l.server.URL() }
+
+// Fingerprint is the SHA-256 of the API's certificate, "AB:CD:…".
+func (l *Lab) Fingerprint() string { return l.server.Fingerprint() }
+
+// CAPEM is the API's certificate in PEM form; it is its own authority.
+func (l *Lab) CAPEM() string { return l.server.CertPEM() }
+
+// Token is an API token with all rights, "admin@pve!lab=…".
+func (l *Lab) Token() string { return adminUser + "!lab=" + l.keys.Token }
+
+// Username and Password are a login with all rights.
+func (l *Lab) Username() string { return adminUser }
+
+// Password goes with Username.
+func (l *Lab) Password() string { return l.keys.Password }
+
+// RootPassword is root@pam's: the only login that may do what tokens never may.
+func (l *Lab) RootPassword() string { return l.keys.Password }
+
+// Nodes are the nodes' names. The template is on the first.
+func (l *Lab) Nodes() []string { return l.server.NodeNames() }
+
+// PrivateKey is the key that the template trusts for root, in OpenSSH's PEM form. The SSH node trusts it too.
+func (l *Lab) PrivateKey() string { return l.keys.Private }
+
+// PublicKey is its line for authorized_keys.
+func (l *Lab) PublicKey() string { return l.keys.authorized() }
+
+// SSHHost and SSHPort are where the SSH node listens.
+func (l *Lab) SSHHost() string {
+	host, _, _ := net.SplitHostPort(l.node.Address())
+	return host
+}
+
+// SSHPort goes with SSHHost.
+func (l *Lab) SSHPort() int {
+	_, port, _ := net.SplitHostPort(l.node.Address())
+	n, _ := strconv.Atoi(port)
+	return n
+}
+
+// SSHHostKey is the SSH node's key as in known_hosts: "ssh-ed25519 AAAA…".
+func (l *Lab) SSHHostKey() string {
+	line := string(ssh.MarshalAuthorizedKey(l.node.HostKey()))
+	return line[:len(line)-1]
+}
+
+// Engine is what runs the guests, for a look inside without the API.
+func (l *Lab) Engine() engine.Engine { return l.engine }
+
+// Control is the client of the control API: faults, time, requests.
+func (l *Lab) Control() *control.Client { return l.control }
+
+// Secret is the control API's, for a client in another process.
+func (l *Lab) Secret() string { return l.server.Secret() }
+
+// ProviderBlock is a provider block for this lab, ready to be put into a configuration. It names the owner "lab".
+func (l *Lab) ProviderBlock() string {
+	return fmt.Sprintf(`provider "sandbox" {
+  endpoint    = %q
+  api_token   = %q
+  fingerprint = %q
+  owner       = "lab"
+
+  nodes       = [%q]
+  template_id = %d
+  storage     = %q
+  bridge      = %q
+
+  vmid_range = { first = %d, last = %d }
+  address_range = {
+    cidr    = %q
+    first   = %q
+    gateway = %q
+  }
+
+  guest_ssh = {
+    username    = %q
+    private_key = <<-EOT
+%s    EOT
+    proxy_jump = {
+      host     = %q
+      port     = %d
+      username = %q
+      host_key = %q
+    }
+  }
+}
+`, l.Endpoint(), l.Token(), l.Fingerprint(), l.Nodes()[0], TemplateID, Storage, Bridge, VMIDFirst, VMIDLast,
+		AddressCIDR, AddressFirst, AddressGateway, GuestUser, indent(l.PrivateKey(), "    "),
+		l.SSHHost(), l.SSHPort(), SSHUser, l.SSHHostKey())
+}

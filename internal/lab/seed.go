@@ -1,0 +1,39 @@
+package lab
+
+import (
+	"context"
+	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/server"
+)
+
+// seed fills a new cluster with what a newcomer needs: an administrator with a token, a pool, a template file and a
+// template that trusts the lab's key.
+func (l *Lab) seed(ctx context.Context, d *server.Seeder) error {
+	d.User(adminUser, l.keys.Password)
+	d.Password("root@pam", l.keys.Password)
+	d.TokenWithSecret(adminUser, "lab", l.keys.Token, false)
+	d.Grant("/", adminUser, "Administrator")
+	d.Pool(Pool)
+	d.TemplateFile(TemplateFile, 55633611)
+	return d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
+}
+
+// templateConfig is the template as its configuration file has it.
+func templateConfig() map[string]string {
+	return map[string]string{
+		"arch": "amd64", "cores": "1", "features": "nesting=1", "hostname": "mini-tmpl", "memory": "128", "swap": "0",
+		"net0":   "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:90:00:00,ip=dhcp,type=veth",
+		"ostype": "debian", "rootfs": "local-btrfs:9000/base-9000-disk-0.raw,size=1G", "template": "1", "unprivileged": "1",
+	}
+}
+
+// indent puts a margin before every line.
+func indent(text, margin string) string {
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		b.WriteString(margin + line + "\n")
+	}
+	return b.String()
+}
