@@ -67,7 +67,7 @@ func (p *Pool) WaitReady(ctx context.Context, target Target) (Ready, error) {
 			}
 			return ready, nil
 		}
-		pause, again := w.next(err, ctx.Err() != nil)
+		pause, again := w.next(err, over(ctx))
 		if !again || ctx.Err() != nil {
 			return Ready{}, w.failed(ctx, p, target)
 		}
@@ -79,6 +79,13 @@ func (p *Pool) WaitReady(ctx context.Context, target Target) (Ready, error) {
 			return Ready{}, w.failed(ctx, p, target)
 		}
 	}
+}
+
+// over says that ctx has ended, or is about to: a dialer's own timer for the
+// same deadline may fire first.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // wait is the memory of one WaitReady.
