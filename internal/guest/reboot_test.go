@@ -91,7 +91,7 @@ func TestWaitRebootIsNotFooledByABrokenConnection(t *testing.T) {
 	awaitCommands(s, s.commands.Load()+2)
 	cancel()
 	err := <-done
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "same boot id old") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "did not restart") {
 		t.Errorf("got %v", err)
 	}
 }
