@@ -42,7 +42,7 @@ func broadcast(p netip.Prefix) netip.Addr {
 }
 
 // ipv4Config is what net0 says about IPv4 for one vmid: the value of ip= and of
-// gw=.
+// gw=, empty for none.
 func (m *Manager) ipv4Config(n Network, vmid int) (ip, gateway string, err error) {
 	switch n.IPv4 {
 	case AddressAuto:
@@ -61,16 +61,15 @@ func (m *Manager) ipv4Config(n Network, vmid int) (ip, gateway string, err error
 		return netip.PrefixFrom(addr, r.CIDR.Bits()).String(), gateway, nil
 	case AddressDHCP:
 		return AddressDHCP, "", nil
-	case AddressNone, AddressManual, "":
+	case AddressNone, AddressManual:
 		return "", "", nil
 	}
 	return n.IPv4, n.Gateway, nil
 }
 
-// ipv6Config is what net0 says about IPv6: the value of ip6=.
+// ipv6Config is what net0 says about IPv6: the value of ip6=, empty for none.
 func ipv6Config(n Network) string {
-	switch n.IPv6 {
-	case AddressNone, AddressManual, "":
+	if isNone(n.IPv6) {
 		return ""
 	}
 	return n.IPv6

@@ -179,7 +179,7 @@ func checkKeys(p *problems, keys []string) {
 func (m *Manager) checkWait(p *problems, spec Spec) {
 	switch spec.WaitFor {
 	case "", WaitForSSH, WaitForAddress:
-		if spec.Started && isNone(spec.Network.IPv4) && isNone(spec.Network.IPv6) {
+		if spec.Started && isNone(spec.Network.IPv4) && (spec.Network.IPv6 == "" || isNone(spec.Network.IPv6)) {
 			p.add("wait_for", "There is no address to wait for", `network has neither an IPv4 nor an IPv6 address: set wait_for = "none" or give it one.`)
 		}
 	case WaitForNone:
@@ -189,5 +189,5 @@ func (m *Manager) checkWait(p *problems, spec Spec) {
 }
 
 func isNone(address string) bool {
-	return address == "" || address == AddressNone || address == AddressManual
+	return address == AddressNone || address == AddressManual
 }

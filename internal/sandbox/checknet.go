@@ -94,4 +94,4 @@ func checkIPv6(p *problems, ipv6 string) {
 }
 
 // isNamed says whether an address setting is a word, not an address.
-func isNamed(s string) bool { return isNone(s) || s == AddressDHCP || s == AddressAuto }
+func isNamed(s string) bool { return s == "" || isNone(s) || s == AddressDHCP || s == AddressAuto }

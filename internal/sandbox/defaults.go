@@ -2,6 +2,9 @@ package sandbox
 
 // What a specification leaves out and the provider block answers.
 
+// DefaultDiskGiB is the root disk of a container made from a template file.
+const DefaultDiskGiB = 4
+
 func (m *Manager) source(spec Spec) Source {
 	src := spec.Source
 	if src.TemplateID == 0 && src.TemplateFileID == "" {
@@ -34,3 +37,33 @@ func (m *Manager) storage(spec Spec) string {
 	}
 	return m.settings.Storage
 }
+
+// resolve fills in what the provider block answers.
+func (m *Manager) resolve(spec Spec) Spec {
+	spec = spec.Clone()
+	spec.Source = m.source(spec)
+	spec.Storage = m.storage(spec)
+	spec.PoolID = m.poolID(spec)
+	spec.Network.Bridge = m.bridge(spec)
+	if spec.WaitFor == "" {
+		spec.WaitFor = WaitForSSH
+	}
+	spec.Tags = NormalizeTags(spec.Tags)
+	if spec.Source.IsClone() {
+		return spec
+	}
+	// What a template would have brought along.
+	if spec.DiskGiB == nil {
+		spec.DiskGiB = ptr(DefaultDiskGiB)
+	}
+	if spec.Nesting == nil {
+		// systemd 257 and later (Debian 13, Ubuntu 25) needs it to start.
+		spec.Nesting = ptr(true)
+	}
+	if spec.Network.IPv4 == "" {
+		spec.Network.IPv4 = AddressDHCP
+	}
+	return spec
+}
+
+func ptr[T any](v T) *T { return &v }

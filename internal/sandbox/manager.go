@@ -1,31 +1,39 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
 
-// Clock gives the time and waits. The system's is used unless a test hands in
-// another one.
-type Clock interface {
-	Now() time.Time
-	// After is time.After.
-	After(d time.Duration) <-chan time.Time
-}
+// Clock gives the time and waits, by the context too. The system's is used
+// unless a test hands in another one.
+type Clock = pve.Clock
 
 // systemClock is the real time.
 type systemClock struct{}
 
-func (systemClock) Now() time.Time                         { return time.Now() }
-func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
 
 // Options are what comes in from outside: time, randomness and where to log.
 type Options struct {
@@ -56,6 +64,13 @@ type Manager struct {
 	newClaim func() string
 	jitter   func() float64
 	log      *slog.Logger
+
+	ids       *idPool
+	queues    *queues
+	templates *templateCache
+	// known holds the claims that a caller has shown to hold: such a container
+	// is never taken for one that a dead process left behind.
+	known sync.Map
 }
 
 // NewManager makes a manager. It sends no request. Settings that contradict
@@ -72,6 +87,8 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 		pve: client, guests: guests, settings: settings.withDefaults(),
 		clock: options.Clock, newClaim: options.NewClaim, jitter: options.Jitter, log: options.Logger,
 	}
+	m.ids = newIDPool(m.settings.VMIDs)
+	m.queues = newQueues()
 	if m.clock == nil {
 		m.clock = systemClock{}
 	}
@@ -84,5 +101,6 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
+	m.templates = newTemplateCache(client, m.clock)
 	return m, nil
 }

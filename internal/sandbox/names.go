@@ -51,6 +51,9 @@ func splitTags(s string) []string {
 	return NormalizeTags(strings.FieldsFunc(s, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }))
 }
 
+// joinTags is the server's form.
+func joinTags(tags []string) string { return strings.Join(NormalizeTags(tags), ";") }
+
 // validTag follows Proxmox VE's rule for a tag, in the lower case that it keeps.
 func validTag(s string) bool {
 	for i, r := range s {

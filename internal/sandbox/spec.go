@@ -81,9 +81,9 @@ type Network struct {
 	MTU          int     // bytes, 0 = the bridge's
 	RateLimitMBs float64 // MB/s, 0 = unlimited
 	MACAddress   string  // empty keeps the one that the server made
-	IPv4         string  // "auto", "dhcp", "none" or a CIDR
-	Gateway      string  // IPv4 gateway; empty takes the address range's with "auto"
-	IPv6         string  // "auto", "dhcp", "none" (or empty) or a CIDR
+	IPv4         string  // "auto", "dhcp", "none" or a CIDR; empty leaves the source's
+	Gateway      string  // of a static IPv4; with "auto", empty takes the address range's
+	IPv6         string  // "auto", "dhcp", "none" or a CIDR; empty leaves the source's
 }
 
 // DNS is what the guest's resolver is told.

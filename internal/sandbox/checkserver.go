@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+)
+
+// CheckServer validates a specification against what the server holds now, for
+// use at plan. prior is what Read said, nil for a creation. It only reads: the
+// list that all readers share, the template's configuration (once a run) and,
+// where a bridge is named, nothing that needs a privilege more than these. The
+// error is a failure to ask, not a finding.
+func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([]Problem, error) {
+	spec = m.resolve(spec)
+	resources, err := m.pve.Lists().Resources(ctx)
+	if err != nil {
+		return nil, m.step("check", Ref{}, "list the cluster's resources", err)
+	}
+	var p problems
+	m.checkNode(&p, spec, resources)
+	if prior != nil {
+		if spec.DiskGiB != nil && prior.DiskGiB > 0 && float64(*spec.DiskGiB) < prior.DiskGiB {
+			p = append(p, shrinkProblem(*spec.DiskGiB, prior.DiskGiB))
+		}
+		return p, nil
+	}
+	if spec.VMID != 0 {
+		if err := m.checkTaken(ctx, &p, spec, resources); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Source.IsClone() {
+		return p, m.checkClone(ctx, &p, spec, resources)
+	}
+	if _, err := m.nodeForFile(resources, spec); err != nil {
+		found, ok := err.(*ProblemsError) //nolint:errorlint // nodeForFile returns it unwrapped
+		if !ok {
+			return nil, err
+		}
+		p = append(p, found.Problems...)
+	}
+	return p, nil
+}
+
+func (m *Manager) checkNode(p *problems, spec Spec, resources []pve.Resource) {
+	if spec.NodeName == "" {
+		return
+	}
+	node := nodeIn(resources, spec.NodeName)
+	switch {
+	case node == nil:
+		p.add("node_name", fmt.Sprintf("There is no node %q", spec.NodeName), "The cluster's nodes are "+strings.Join(nodeNames(resources), ", ")+".")
+	case node.Status == "offline":
+		p.warn("node_name", fmt.Sprintf("Node %q is offline", spec.NodeName), "The apply will fail unless it is back by then.")
+	}
+}
+
+func nodeNames(resources []pve.Resource) []string {
+	var names []string
+	for _, r := range resources {
+		if r.Type == "node" {
+			names = append(names, r.Node)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkTaken says who has the wanted id, unless it is a leftover that Create
+// removes.
+func (m *Manager) checkTaken(ctx context.Context, p *problems, spec Spec, resources []pve.Resource) error {
+	r := guestIn(resources, spec.VMID)
+	if r == nil {
+		return nil
+	}
+	if r.Type == "lxc" {
+		ref, err := m.abandoned(ctx, r, spec.Hostname)
+		if err != nil {
+			return m.step("check", Ref{VMID: r.VMID}, "look at who has the id", err)
+		}
+		if ref != nil {
+			return nil
+		}
+	}
+	kind := "container"
+	if r.Type == "qemu" {
+		kind = "virtual machine"
+	}
+	p.add("vmid", fmt.Sprintf("%d is taken", spec.VMID), fmt.Sprintf("The %s %q on node %s has it. Choose another id, leave vmid out, or import the container if it is yours.", kind, r.Name, r.Node))
+	return nil
+}
+
+func (m *Manager) checkClone(ctx context.Context, p *problems, spec Spec, resources []pve.Resource) error {
+	entry := guestIn(resources, spec.Source.TemplateID)
+	problem, template, err := m.template(ctx, entry, spec.Source.TemplateID)
+	if err != nil {
+		return m.step("check", Ref{VMID: spec.Source.TemplateID}, "read the template", err)
+	}
+	if problem != nil {
+		*p = append(*p, *problem)
+		return nil
+	}
+	if found := checkDisk(spec, template); found != nil {
+		*p = append(*p, *found)
+	}
+	if spec.Storage != "" {
+		if s := storageIn(resources, entry.Node, spec.Storage); s == nil {
+			p.add("storage", fmt.Sprintf("Node %s has no storage %q", entry.Node, spec.Storage), "A clone is made on its template's node.")
+		} else if s.Content != "" && !slices.Contains(sortedList(s.Content), "rootdir") {
+			p.add("storage", fmt.Sprintf("The storage %q takes no container disks", spec.Storage), "Its content types lack \"rootdir\" (Container).")
+		}
+	}
+	if spec.NodeName == "" || spec.NodeName == entry.Node {
+		return nil
+	}
+	storage := spec.Storage
+	if storage == "" {
+		storage = template.RootFS().Storage()
+	}
+	if s := storageIn(resources, spec.NodeName, storage); s == nil {
+		p.add("node_name", fmt.Sprintf("Template %d is on node %s, and node %s has no storage %q", spec.Source.TemplateID, entry.Node, spec.NodeName, storage),
+			"The clone's disk would have nowhere to go. Use a template on the wanted node, or a storage that both nodes have.")
+	} else if !s.Shared {
+		p.warn("node_name", fmt.Sprintf("Template %d is on node %s's local storage", spec.Source.TemplateID, entry.Node),
+			fmt.Sprintf("The container is cloned there and then migrated to %s, which copies its disk. A template on each node is faster.", spec.NodeName))
+	}
+	return nil
+}

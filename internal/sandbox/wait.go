@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+)
+
+// This file is the only one that waits. Tasks are waited for by pve.Client.Wait
+// and SSH by guest.Pool.WaitReady, both called from here.
+
+// Bounds of the pauses between two looks at something.
+const (
+	pollMin = 50 * time.Millisecond
+	pollMax = time.Second
+	// lockedMin and lockedMax bound the pause after the server refused a call
+	// because something holds a lock: as long as a linked clone at first.
+	lockedMin = 100 * time.Millisecond
+	lockedMax = 3 * time.Second
+	// cleanupTimeout bounds what is still done after a context has ended.
+	cleanupTimeout = 10 * time.Second
+)
+
+// pause waits for d, spread by ±25 % so that waiters don't move in step.
+func (m *Manager) pause(ctx context.Context, d time.Duration) error {
+	return m.clock.Sleep(ctx, time.Duration(float64(d)*(0.75+m.jitter()/2)))
+}
+
+// poll calls look until it says done, fails, or ctx ends. what is for the
+// error of the last case.
+func (m *Manager) poll(ctx context.Context, what string, look func(context.Context) (done bool, err error)) error {
+	start := m.clock.Now()
+	for {
+		done, err := look(ctx)
+		if done || err != nil {
+			return err
+		}
+		waited := m.clock.Now().Sub(start)
+		if err := m.pause(ctx, min(max(pollMin, waited/10), pollMax)); err != nil {
+			return fmt.Errorf("gave up after %s while waiting for %s: %w", waited.Round(time.Millisecond), what, err)
+		}
+	}
+}
+
+// isLockRefusal says whether err means that somebody holds a lock that will be
+// given back. It may come as an answer or as the exit status of a task.
+func isLockRefusal(err error) bool {
+	return pve.Means(err, pve.Locked, pve.LockTimeout)
+}
+
+// whileLocked calls do until it isn't refused on account of a lock, or ctx
+// ends. A lock refusal means that nothing was done, so that calling again is
+// safe.
+func (m *Manager) whileLocked(ctx context.Context, what string, do func(context.Context) error) error {
+	start := m.clock.Now()
+	delay := lockedMin
+	for {
+		err := do(ctx)
+		if err == nil || !isLockRefusal(err) {
+			return err
+		}
+		m.log.DebugContext(ctx, "locked, trying again", "what", what, "cause", err)
+		if waitErr := m.pause(ctx, delay); waitErr != nil {
+			return &lockedError{what: what, waited: m.clock.Now().Sub(start), last: err, end: waitErr}
+		}
+		delay = min(delay*3/2, lockedMax)
+	}
+}
+
+// lockedError says that a lock outlasted the time there was.
+type lockedError struct {
+	what   string
+	waited time.Duration
+	last   error // the server's refusal
+	end    error // why the wait ended
+}
+
+func (e *lockedError) Error() string {
+	return fmt.Sprintf("%s: still locked after %s: %v", e.what, e.waited.Round(time.Second), e.last)
+}
+
+func (e *lockedError) Unwrap() []error { return []error{ErrLocked, e.last, e.end} }
+
+// waitUnlocked waits until the container's configuration has no lock.
+func (m *Manager) waitUnlocked(ctx context.Context, node string, vmid int) (*pve.LXCConfig, error) {
+	var cfg *pve.LXCConfig
+	err := m.poll(ctx, fmt.Sprintf("the lock of container %d", vmid), func(ctx context.Context) (bool, error) {
+		var err error
+		cfg, err = m.pve.LXCConfig(ctx, node, vmid)
+		return err == nil && cfg.Lock() == "", err
+	})
+	if err != nil && cfg != nil && cfg.Lock() != "" {
+		err = fmt.Errorf("%w (lock %q): %w", ErrLocked, cfg.Lock(), err)
+	}
+	return cfg, err
+}
+
+// stoppedFromOutside says whether ctx was cancelled (Ctrl-C), as opposed to
+// its time having run out.
+func stoppedFromOutside(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.Canceled)
+}
+
+// detached is a context for what must still be asked or tidied up after ctx
+// has ended.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+}
