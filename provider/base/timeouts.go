@@ -24,7 +24,7 @@ func (t Timeouts) Attribute() schema.Attribute {
 	one := func(verb string, limit time.Duration, extra string) schema.Attribute {
 		return schema.StringAttribute{
 			MarkdownDescription: fmt.Sprintf("How long %s may take, as a Go duration such as `\"90s\"` or `\"10m\"`. Default `%s`.%s A change takes effect at once and touches nothing.",
-				verb, shortDuration(limit), extra),
+				verb, ShortDuration(limit), extra),
 			Optional:   true,
 			Validators: []validator.String{Duration()},
 		}
@@ -70,8 +70,8 @@ func derive(ctx context.Context, diags *diag.Diagnostics, read func(context.Cont
 	return context.WithTimeout(ctx, limit)
 }
 
-// shortDuration writes 10m for what time.Duration writes as 10m0s.
-func shortDuration(d time.Duration) string {
+// ShortDuration writes 10m for what time.Duration writes as 10m0s.
+func ShortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -96,7 +96,9 @@ func (t StringType) Known(text string) String {
 }
 
 // Null returns the type's null.
-func (t StringType) Null() String { return String{StringValue: basetypes.NewStringNull(), kind: t.kind} }
+func (t StringType) Null() String {
+	return String{StringValue: basetypes.NewStringNull(), kind: t.kind}
+}
 
 // String is a text whose spelling may differ from the server's.
 type String struct {
@@ -128,4 +130,12 @@ func (v String) Same(other String) bool {
 		return v.StringValue.Equal(other.StringValue)
 	}
 	return v.kind.form(v.ValueString()) == v.kind.form(other.ValueString())
+}
+
+// Unix returns a description with the line ends that the server keeps.
+func Unix(text string) string { return description.form(text) }
+
+// Unknown returns the type's unknown value.
+func (t StringType) Unknown() String {
+	return String{StringValue: basetypes.NewStringUnknown(), kind: t.kind}
 }

@@ -1,0 +1,274 @@
+package container
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
+)
+
+// fill writes what the server says into the model: the one way from the server to a state. Create, Read, Update and
+// Import all end here. Of what the model held before, it keeps what the server can't say (what is only for the
+// provider, and keys inside the container) and the spelling of what means the same.
+func (m *Model) fill(s sandbox.Sandbox) {
+	m.ID = types.StringValue(strconv.Itoa(s.VMID))
+	m.VMID = types.Int64Value(int64(s.VMID))
+	keepUnlessSaid(&m.Claim, s.Claim)
+	keepUnlessSaid(&m.NodeName, s.Node)
+	m.fillSource(s)
+
+	m.Hostname = types.StringValue(s.Hostname)
+	m.PoolID = textOrNull(s.PoolID)
+	m.Cores = pointerOrNull(s.Cores)
+	m.CPULimit = types.Float64Value(s.CPULimit)
+	m.CPUUnits = numberOrNull(s.CPUUnits)
+	m.Memory = types.Int64Value(int64(s.MemoryMiB))
+	m.Swap = types.Int64Value(int64(s.SwapMiB))
+	m.Disk = types.Float64Value(s.DiskGiB)
+	m.Nesting = types.BoolValue(s.Nesting)
+
+	m.fillTexts(s)
+	m.Protection = types.BoolValue(s.Protection)
+	m.OnBoot = types.BoolValue(s.OnBoot)
+	m.fillStartup(s.Startup)
+	m.fillDNS(s.DNS)
+	m.fillNetwork(s.Network)
+
+	m.Status = types.StringValue(string(s.Status))
+	switch s.Status {
+	case sandbox.StatusRunning:
+		m.Started = types.BoolValue(true)
+	case sandbox.StatusStopped:
+		// A container that its node is about to start is as good as started.
+		m.Started = types.BoolValue(s.PendingAutostart)
+	}
+	m.IPv4Address = addressOrNull(s.IPv4)
+	m.IPv6Address = addressOrNull(s.IPv6)
+	if s.SSH != nil {
+		m.SSH = types.ObjectValueMust(sshTypes, map[string]attr.Value{
+			"username": types.StringValue(s.SSH.Username),
+			"host":     types.StringValue(s.SSH.Host),
+			"port":     types.Int64Value(int64(s.SSH.Port)),
+			"host_key": types.StringValue(s.SSH.HostKey),
+		})
+	}
+	m.Posture = postureObject(s.Posture)
+	m.TemplateCurrent = types.BoolPointerValue(s.TemplateCurrent)
+	m.settled()
+}
+
+// fillSource takes the source from the marker. Where the marker doesn't say it (an adopted container), what the
+// configuration said stays.
+func (m *Model) fillSource(s sandbox.Sandbox) {
+	switch {
+	case s.Source.TemplateID != 0:
+		m.TemplateID = types.Int64Value(int64(s.Source.TemplateID))
+		m.TemplateFileID = types.StringNull()
+	case s.Source.TemplateFileID != "":
+		m.TemplateFileID = types.StringValue(s.Source.TemplateFileID)
+		m.TemplateID = types.Int64Null()
+	}
+	keepUnlessSaid(&m.Storage, s.Storage)
+}
+
+func (m *Model) fillTexts(s sandbox.Sandbox) {
+	if !sameText(m.Description, s.Description) {
+		m.Description = value.DescriptionType.Null()
+		if s.Description != "" {
+			m.Description = value.DescriptionType.Known(s.Description)
+		}
+	}
+	if said := value.NewTags(s.Tags); !known(m.Tags) || !m.Tags.Same(said) {
+		m.Tags = value.NullTags()
+		if len(s.Tags) > 0 {
+			m.Tags = said
+		}
+	}
+}
+
+// sameText tells whether the model's description is the server's already; null and "" are kept apart only here.
+func sameText(v value.String, said string) bool {
+	if !known(v) {
+		return v.IsNull() && said == ""
+	}
+	return value.Unix(v.ValueString()) == said
+}
+
+func (m *Model) fillStartup(s *sandbox.Startup) {
+	if s == nil {
+		s = &sandbox.Startup{}
+		if !known(m.Startup) {
+			m.Startup = types.ObjectNull(startupTypes)
+			return
+		}
+	}
+	m.Startup = types.ObjectValueMust(startupTypes, map[string]attr.Value{
+		"order":      pointerOrNull(s.Order),
+		"up_delay":   pointerOrNull(s.UpDelaySec),
+		"down_delay": pointerOrNull(s.DownDelaySec),
+	})
+}
+
+func (m *Model) fillDNS(s sandbox.DNS) {
+	if len(s.Servers) == 0 && s.Domain == "" && !known(m.DNS) {
+		m.DNS = types.ObjectNull(dnsTypes)
+		return
+	}
+	servers := types.ListNull(types.StringType)
+	before, _ := m.DNS.Attributes()["servers"].(types.List)
+	if len(s.Servers) > 0 || known(m.DNS) && known(before) {
+		servers = textList(s.Servers)
+	}
+	m.DNS = types.ObjectValueMust(dnsTypes, map[string]attr.Value{
+		"servers": servers,
+		"domain":  textOrNull(s.Domain),
+	})
+}
+
+func (m *Model) fillNetwork(s sandbox.NetworkState) {
+	before := m.Network.Attributes()
+	ipv4 := s.IPv4
+	// An address that the range would give too is "auto" to the domain; one that was written out stays written out.
+	if said, ok := before["ipv4"].(value.String); ok && known(said) && s.IPv4CIDR != "" &&
+		said.Same(value.AddressType.Known(s.IPv4CIDR)) {
+		ipv4 = s.IPv4CIDR
+	}
+	m.Network = types.ObjectValueMust(networkTypes, map[string]attr.Value{
+		"bridge":      textOrNull(s.Bridge),
+		"vlan_id":     numberOrNull(s.VLANID),
+		"mtu":         numberOrNull(s.MTU),
+		"rate_limit":  rateOrNull(s.RateLimitMBs),
+		"mac_address": spelled(value.MACType, before["mac_address"], s.MACAddress),
+		"ipv4":        spelled(value.AddressType, before["ipv4"], ipv4),
+		"gateway":     spelled(value.AddressType, before["gateway"], s.Gateway),
+		"ipv6":        spelled(value.AddressType, before["ipv6"], s.IPv6),
+	})
+}
+
+// spelled is what the server says, in the spelling of before when that means the same. "" is null.
+func spelled(t value.StringType, before attr.Value, said string) value.String {
+	if said == "" {
+		return t.Null()
+	}
+	v := t.Known(said)
+	if b, ok := before.(value.String); ok && known(b) && b.Same(v) {
+		return b
+	}
+	return v
+}
+
+func rateOrNull(rate float64) types.Float64 {
+	if rate == 0 {
+		return types.Float64Null()
+	}
+	return types.Float64Value(rate)
+}
+
+func addressOrNull(addr netip.Addr) types.String {
+	if !addr.IsValid() {
+		return types.StringNull()
+	}
+	return types.StringValue(addr.String())
+}
+
+func keepUnlessSaid(v *types.String, said string) {
+	if said != "" {
+		*v = types.StringValue(said)
+	}
+}
+
+func postureObject(p sandbox.Posture) types.Object {
+	raw := make([]string, 0, len(p.Raw))
+	for _, line := range p.Raw {
+		if len(line) == 2 {
+			raw = append(raw, line[0]+": "+line[1])
+		}
+	}
+	pending := types.ListNull(types.StringType)
+	if p.Pending != nil {
+		pending = textList(p.Pending)
+	}
+	return types.ObjectValueMust(postureTypes, map[string]attr.Value{
+		"unprivileged": types.BoolValue(p.Unprivileged),
+		"features":     textList(p.Features),
+		"mounts":       textList(p.Mounts),
+		"devices":      textList(p.Devices),
+		"raw":          textList(raw),
+		"hookscript":   textOrNull(p.Hookscript),
+		"extra_nics":   textList(p.ExtraNICs),
+		"pending":      pending,
+	})
+}
+
+// postureOf is the way back, for a comparison with the baseline.
+func postureOf(object types.Object) (sandbox.Posture, bool) {
+	if !known(object) {
+		return sandbox.Posture{}, false
+	}
+	attributes := object.Attributes()
+	list := func(name string) []string {
+		l, _ := attributes[name].(types.List)
+		return nonNil(texts(l))
+	}
+	unprivileged, _ := attributes["unprivileged"].(types.Bool)
+	hookscript, _ := attributes["hookscript"].(types.String)
+	return sandbox.Posture{
+		Unprivileged: unprivileged.ValueBool(),
+		Features:     list("features"),
+		Mounts:       list("mounts"),
+		Devices:      list("devices"),
+		Raw:          rawPairs(list("raw")),
+		Hookscript:   hookscript.ValueString(),
+		ExtraNICs:    list("extra_nics"),
+	}, true
+}
+
+// rawPairs takes "key: value" lines apart.
+func rawPairs(lines []string) [][]string {
+	pairs := make([][]string, 0, len(lines))
+	for _, line := range lines {
+		key, v, _ := strings.Cut(line, ": ")
+		pairs = append(pairs, []string{key, v})
+	}
+	return pairs
+}
+
+func timingsObject(t sandbox.Timings) types.Object {
+	ms := func(d time.Duration) types.Int64 { return types.Int64Value(d.Milliseconds()) }
+	return types.ObjectValueMust(timingTypes, map[string]attr.Value{
+		"clone":   ms(t.Clone),
+		"start":   ms(t.Start),
+		"address": ms(t.Address),
+		"ssh":     ms(t.SSH),
+		"total":   ms(t.Total),
+	})
+}
+
+// settledNetwork replaces unknown parts of a network object by null.
+func settledNetwork(object types.Object) types.Object {
+	if object.IsUnknown() {
+		return types.ObjectNull(networkTypes)
+	}
+	if object.IsNull() {
+		return object
+	}
+	attributes := object.Attributes()
+	for name, v := range attributes {
+		if !v.IsUnknown() {
+			continue
+		}
+		switch t := networkTypes[name].(type) {
+		case value.StringType:
+			attributes[name] = t.Null()
+		default: // only bridge can be unknown otherwise
+			attributes[name] = types.StringNull()
+		}
+	}
+	return types.ObjectValueMust(networkTypes, attributes)
+}

@@ -1,0 +1,257 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+)
+
+// ModifyPlan sets the defaults that depend on the provider block, decides what a change replaces, turns drift that no
+// attribute shows (posture, an unfinished creation, a new build of the template) into a plan, and checks what the plan
+// asks for: by itself first, then against the server.
+//
+// It looks only at configuration, state and private state, apart from that last check: what is computed plans nothing
+// by itself.
+func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return // a destroy
+	}
+	var plan, config Model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	var state *Model
+	if !req.State.Raw.IsNull() {
+		state = &Model{}
+		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	r.planSource(&plan, &config, state)
+	r.planPool(&plan, &config, state)
+	r.planNetwork(ctx, &resp.Diagnostics, &plan, &config, state)
+	changed := true
+	if state != nil {
+		// The framework has marked everything computed as unknown if anything differed, also what differed only in
+		// spelling. Whether there is a change is decided here, from the state's values on.
+		plan.takeComputed(state)
+		changed = differs(ctx, &resp.Diagnostics, resp.Plan, req.State, &plan)
+		forced := r.planRepairs(ctx, req, resp, &plan, state)
+		changed = changed || forced
+		if changed {
+			planComputed(ctx, &resp.Diagnostics, &plan, state)
+		}
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	resp.RequiresReplace = append(resp.RequiresReplace, sourceReplacements(&plan, state)...)
+	if changed {
+		r.check(ctx, &resp.Diagnostics, &plan, &config, state)
+	}
+}
+
+// planSource decides what the container is made from.
+func (r *containerResource) planSource(plan, config, state *Model) {
+	switch {
+	case known(config.TemplateFileID) || config.TemplateFileID.IsUnknown():
+		plan.TemplateID = types.Int64Null()
+	case !config.TemplateID.IsNull():
+		// as configured
+	case !r.Data.Known():
+		if state != nil {
+			plan.TemplateID = state.TemplateID
+		}
+	case r.Data.Settings.TemplateID != 0:
+		plan.TemplateID = types.Int64Value(int64(r.Data.Settings.TemplateID))
+	case state != nil:
+		plan.TemplateID = state.TemplateID
+		plan.TemplateFileID = state.TemplateFileID
+	default:
+		plan.TemplateID = types.Int64Null()
+	}
+	if state == nil || plan.OnTemplateChange.ValueString() != keepOnChange {
+		return
+	}
+	// Keeping a container means keeping what it was made from, whatever the configuration says now. An attribute that
+	// isn't in the configuration can't hold a value that isn't computed, hence the two conditions.
+	if !state.TemplateID.IsNull() && config.TemplateFileID.IsNull() {
+		plan.TemplateID = state.TemplateID
+	}
+	if !state.TemplateFileID.IsNull() && !config.TemplateFileID.IsNull() {
+		plan.TemplateFileID = state.TemplateFileID
+	}
+}
+
+// sourceReplacements lists what was a creation's argument and can't be changed afterwards. A state that doesn't know
+// an argument (after an import) can't differ from the configuration.
+func sourceReplacements(plan, state *Model) path.Paths {
+	if state == nil {
+		return nil
+	}
+	var out path.Paths
+	add := func(name string, differs bool) {
+		if differs {
+			out = append(out, path.Root(name))
+		}
+	}
+	add("template_id", !state.TemplateID.IsNull() && !plan.TemplateID.Equal(state.TemplateID))
+	add("template_file_id", !state.TemplateFileID.IsNull() && !plan.TemplateFileID.Equal(state.TemplateFileID))
+	// A container that was cloned and is to be made from a file: both attributes change, one of them from null.
+	add("template_file_id", state.TemplateFileID.IsNull() && !state.TemplateID.IsNull() && !plan.TemplateFileID.IsNull())
+	add("full_clone", !state.FullClone.IsNull() && plan.FullClone.ValueBool() != state.FullClone.ValueBool() ||
+		!state.FullClone.IsNull() && plan.FullClone.IsUnknown())
+	add("storage", !state.Storage.IsNull() && !plan.Storage.Equal(state.Storage))
+	return out
+}
+
+// planPool: a pool that the configuration doesn't name is the provider's, or none.
+func (r *containerResource) planPool(plan, config, state *Model) {
+	switch {
+	case !config.PoolID.IsNull():
+	case r.Data.Known():
+		plan.PoolID = textOrNull(r.Data.Settings.PoolID)
+	case state != nil:
+		plan.PoolID = state.PoolID
+	}
+}
+
+// planRepairs turns what no attribute of the configuration shows into a plan, and tells whether it did.
+func (r *containerResource) planRepairs(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, plan, state *Model) bool {
+	forced := false
+	if recall[bool](ctx, req.Private, &resp.Diagnostics, keyUnfinished) {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("Container %s is unfinished", state.ID.ValueString()),
+			"Its creation was interrupted. This plan finishes it in place.")
+		forced = true
+	}
+	if postureIsForced(ctx, req, resp, state) {
+		forced = true
+	}
+	if plan.RestartWhenNeeded.ValueBool() && hasPending(state) {
+		forced = true
+	}
+	if plan.OnTemplateChange.ValueString() == replaceOnChange && !state.TemplateCurrent.IsNull() && !state.TemplateCurrent.ValueBool() {
+		plan.TemplateCurrent = types.BoolUnknown()
+		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("template_current"))
+		forced = true
+	}
+	return forced
+}
+
+// postureIsForced compares the posture with the baseline. What the API can't repair replaces the container.
+func postureIsForced(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, state *Model) bool {
+	want := baseline(ctx, req.Private, &resp.Diagnostics)
+	is, ok := postureOf(state.Posture)
+	if want == nil || !ok {
+		return false
+	}
+	changes := is.Diff(*want)
+	if len(changes) == 0 {
+		return false
+	}
+	var lines []string
+	replace := false
+	for _, change := range changes {
+		how := "repaired in place"
+		if !change.Repairable {
+			how, replace = "only a replacement repairs it", true
+		}
+		lines = append(lines, fmt.Sprintf("- %s (%s)", change.What, how))
+	}
+	resp.Diagnostics.AddAttributeWarning(path.Root("posture"), fmt.Sprintf("The isolation of container %s has changed", state.ID.ValueString()),
+		"Since it was made, somebody has changed what bears on its isolation:\n"+strings.Join(lines, "\n"))
+	if replace {
+		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("posture"))
+	}
+	return true
+}
+
+func hasPending(state *Model) bool {
+	if !known(state.Posture) {
+		return false
+	}
+	pending, ok := state.Posture.Attributes()["pending"].(types.List)
+	return ok && len(pending.Elements()) > 0
+}
+
+// differs tells whether the plan, as the model has it now, asks for anything that the state hasn't.
+func differs(ctx context.Context, diags *diag.Diagnostics, like tfsdk.Plan, state tfsdk.State, plan *Model) bool {
+	candidate := tfsdk.Plan{Schema: like.Schema, Raw: like.Raw}
+	diags.Append(candidate.Set(ctx, plan)...)
+	return !candidate.Raw.Equal(state.Raw)
+}
+
+// takeComputed takes over what the state knows of the attributes that only the server sets.
+func (m *Model) takeComputed(state *Model) {
+	m.IPv4Address = state.IPv4Address
+	m.IPv6Address = state.IPv6Address
+	m.SSH = state.SSH
+	m.Status = state.Status
+	m.TemplateCurrent = state.TemplateCurrent
+	m.Posture = state.Posture
+	m.Timings = state.Timings
+}
+
+// planComputed marks what an update may change. An address that is the configuration's own stays known through an
+// update that doesn't touch it, so that what depends on it isn't planned anew with every change of a description.
+func planComputed(ctx context.Context, diags *diag.Diagnostics, plan, state *Model) {
+	plan.Posture = types.ObjectUnknown(postureTypes)
+	plan.TemplateCurrent = types.BoolUnknown()
+	moved := !plan.Network.Equal(state.Network) || !plan.NodeName.Equal(state.NodeName) || !plan.Started.Equal(state.Started)
+	n := as[NetworkModel](ctx, diags, plan.Network)
+	if moved || n.IPv4.ValueString() == sandbox.AddressDHCP || state.IPv4Address.IsNull() {
+		plan.IPv4Address = types.StringUnknown()
+	}
+	if moved || n.IPv6.ValueString() != sandbox.AddressNone {
+		plan.IPv6Address = types.StringUnknown()
+	}
+	if plan.IPv4Address.IsUnknown() || state.SSH.IsNull() {
+		plan.SSH = types.ObjectUnknown(sshTypes)
+	}
+	plan.Status = types.StringUnknown()
+}
+
+// check refuses at plan what an apply would refuse later. Findings about values that the configuration doesn't know
+// yet wait.
+func (r *containerResource) check(ctx context.Context, diags *diag.Diagnostics, plan, config, state *Model) {
+	if !r.Data.Known() {
+		return
+	}
+	if r.Data.Settings.Owner == "" {
+		diags.AddError("The provider has no owner",
+			"Every container carries an ownership marker, so the provider needs to know whose it is before it changes anything. "+
+				"Set owner in the provider block, or SANDBOX_OWNER.")
+		return
+	}
+	spec := plan.spec(ctx, diags)
+	withKeys(&spec, plan, config)
+	waits := waiting(config)
+	problems := r.Data.Manager.Check(spec)
+	base.AddProblems(diags, waits.decided(problems))
+	if diags.HasError() || waits.any() {
+		return
+	}
+	ctx, cancel := limits.ForRead(ctx, plan.Timeouts, diags)
+	defer cancel()
+	var before *sandbox.Sandbox
+	if state != nil {
+		before = state.sandbox(ctx, diags)
+	}
+	problems, err := r.Data.Manager.CheckServer(ctx, spec, before)
+	if err != nil {
+		base.AddError(diags, "check", "container "+plan.Hostname.ValueString(), err)
+		return
+	}
+	base.AddProblems(diags, problems)
+}

@@ -1,0 +1,124 @@
+package container
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
+)
+
+// networkAttribute is the container's one interface. Its defaults depend on the provider block, so ModifyPlan sets them
+// (planNetwork), not the schema.
+func networkAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "The container's one interface, `eth0` (`net0` on the server). Default: the provider's `bridge` and an `auto` or `dhcp` address.",
+		Optional:            true,
+		Computed:            true,
+		Attributes: map[string]schema.Attribute{
+			"bridge": schema.StringAttribute{
+				MarkdownDescription: "Bridge that the interface is attached to, such as `vmbr1`. Default the provider's `bridge`, else the template's." + live,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"vlan_id": schema.Int64Attribute{
+				MarkdownDescription: "VLAN tag, 1 to 4094. Default untagged." + live,
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.Between(1, 4094)},
+			},
+			"mtu": schema.Int64Attribute{
+				MarkdownDescription: "MTU in bytes, 64 to 65535. Default the bridge's." + restart,
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.Between(64, 65535)},
+			},
+			"rate_limit": schema.Float64Attribute{
+				MarkdownDescription: "Limit in MB/s, more than 0. Default no limit." + live,
+				Optional:            true,
+				Validators:          []validator.Float64{float64validator.AtLeast(0.001)},
+			},
+			"mac_address": schema.StringAttribute{
+				MarkdownDescription: "MAC address, such as `BC:24:11:00:00:01`; the case of the digits doesn't matter. Default one that the server makes, kept from then on." + live,
+				CustomType:          value.MACType,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{macAddress()},
+			},
+			"ipv4": schema.StringAttribute{
+				MarkdownDescription: "IPv4 address: `auto` (from the provider's `address_range`, by the vmid), `dhcp`, `none`, or an address in CIDR form such as `10.0.0.5/24`. Default `auto` where the provider has an `address_range`, else `dhcp`." + live,
+				CustomType:          value.AddressType,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{ipv4Setting()},
+			},
+			"gateway": schema.StringAttribute{
+				MarkdownDescription: "IPv4 gateway, within the address's network. Default that of `address_range` with `auto`, else none." + live,
+				CustomType:          value.AddressType,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{ipv4Address()},
+			},
+			"ipv6": schema.StringAttribute{
+				MarkdownDescription: "IPv6 address: `auto` (SLAAC), `dhcp`, `none` (default), or an address in CIDR form." + live,
+				CustomType:          value.AddressType,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{ipv6Setting()},
+			},
+		},
+	}
+}
+
+func dnsAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "The container's resolver. Default the template's, else the node's.",
+		Optional:            true,
+		Computed:            true,
+		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
+		Attributes: map[string]schema.Attribute{
+			"servers": schema.ListAttribute{
+				MarkdownDescription: "Addresses of DNS servers, in the order in which they are asked. Default the node's." + restart,
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.UniqueValues(), listvalidator.ValueStringsAre(ipAddress())},
+			},
+			"domain": schema.StringAttribute{
+				MarkdownDescription: "Search domain. Default the node's." + restart,
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+		},
+	}
+}
+
+func startupAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "Order and pauses when the node starts and stops its guests. Default the template's.",
+		Optional:            true,
+		Computed:            true,
+		PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
+		Attributes: map[string]schema.Attribute{
+			"order": schema.Int64Attribute{
+				MarkdownDescription: "Place in the order; lower starts first and stops last. Default none: after all that have one." + live,
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			},
+			"up_delay": schema.Int64Attribute{
+				MarkdownDescription: "Pause after this container's start, in seconds. Default none." + live,
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			},
+			"down_delay": schema.Int64Attribute{
+				MarkdownDescription: "How long its shutdown may take before it is stopped, in seconds. Default the node's (180)." + live,
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			},
+		},
+	}
+}

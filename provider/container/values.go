@@ -1,0 +1,109 @@
+package container
+
+import (
+	"math"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
+)
+
+// The shapes of the nested attributes that a configuration can set.
+var (
+	networkTypes = map[string]attr.Type{
+		"bridge":      types.StringType,
+		"vlan_id":     types.Int64Type,
+		"mtu":         types.Int64Type,
+		"rate_limit":  types.Float64Type,
+		"mac_address": value.MACType,
+		"ipv4":        value.AddressType,
+		"gateway":     value.AddressType,
+		"ipv6":        value.AddressType,
+	}
+	dnsTypes = map[string]attr.Type{
+		"servers": types.ListType{ElemType: types.StringType},
+		"domain":  types.StringType,
+	}
+	startupTypes = map[string]attr.Type{
+		"order":      types.Int64Type,
+		"up_delay":   types.Int64Type,
+		"down_delay": types.Int64Type,
+	}
+)
+
+// known tells whether a value says something.
+func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
+
+// settle replaces an unknown value.
+func settle[T attr.Value](v *T, null T) {
+	if (*v).IsUnknown() {
+		*v = null
+	}
+}
+
+func wholePointer(v types.Int64) *int {
+	if !known(v) {
+		return nil
+	}
+	n := int(v.ValueInt64())
+	return &n
+}
+
+// diskPointer leaves a fraction out: it is the template's size, which nobody asked for.
+func diskPointer(v types.Float64) *int {
+	if !known(v) || v.ValueFloat64() != math.Trunc(v.ValueFloat64()) {
+		return nil
+	}
+	n := int(v.ValueFloat64())
+	return &n
+}
+
+func textOrNull(s string) types.String {
+	if s == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(s)
+}
+
+// numberOrNull reads 0 as "not set".
+func numberOrNull(n int) types.Int64 {
+	if n == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(n))
+}
+
+func pointerOrNull(n *int) types.Int64 {
+	if n == nil {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(*n))
+}
+
+// texts reads a list of strings; nil for one that is null or unknown.
+func texts(list types.List) []string {
+	var out []string
+	for _, element := range list.Elements() {
+		if s, ok := element.(types.String); ok {
+			out = append(out, s.ValueString())
+		}
+	}
+	return out
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// textList makes a list; nil becomes an empty one.
+func textList(items []string) types.List {
+	elements := make([]attr.Value, 0, len(items))
+	for _, item := range items {
+		elements = append(elements, types.StringValue(item))
+	}
+	return types.ListValueMust(types.StringType, elements)
+}

@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+)
+
+const maxPort = 65535
+
+// providerSchema is the provider block. Values that must be there are not Required: a variable may stand for each.
+func providerSchema() schema.Schema {
+	return schema.Schema{
+		MarkdownDescription: "Throw-away, isolated LXC sandboxes for coding agents on Proxmox VE. Every attribute can also be given by the " +
+			"variable that its description names; the configuration counts more than a variable, and a variable more than the default. " +
+			"`HTTPS_PROXY` and `NO_PROXY` are honoured.",
+		Attributes: map[string]schema.Attribute{
+			"endpoint": text("endpoint", "Address of a Proxmox VE server, such as `https://pve.example.org:8006`, with or without `/api2/json`. Required."),
+			"api_token": secret("api_token", "API token in the form `user@realm!name=uuid`. A token or a `username` with its `password` is required, not both.",
+				stringvalidator.ConflictsWith(path.MatchRoot("username"), path.MatchRoot("password"), path.MatchRoot("otp"))),
+			"username": text("username", "User in the form `user@realm`, such as `root@pam`, for a login with a password. Only a few calls need that; a token is the better choice."),
+			"password": secret("password", "Password of `username`."),
+			"otp":      secret("otp", "Code of the second factor of `username`, used for the first login only: a time-based code such as `123456`, or another kind with its prefix (`recovery:…`)."),
+			"ca_file": text("ca_file", "PEM file with the certificate authorities that the server's certificate is checked with, instead of the system's. On a Proxmox VE node it is `/etc/pve/pve-root-ca.pem`.",
+				stringvalidator.ConflictsWith(path.MatchRoot("ca_pem"), path.MatchRoot("insecure"))),
+			"ca_pem": text("ca_pem", "The same as `ca_file`, as PEM text.",
+				stringvalidator.ConflictsWith(path.MatchRoot("insecure"))),
+			"fingerprint": text("fingerprint", "SHA-256 fingerprint of the server's certificate, 32 bytes in hexadecimal, colons optional, as the web interface shows it. It pins the certificate; alone, it replaces the check of chain and name.",
+				stringvalidator.ConflictsWith(path.MatchRoot("insecure"))),
+			"insecure": flag("insecure", "Accept any certificate. Whoever sits between can then read and change everything, the credentials included, so each run warns. Prefer `fingerprint`. Default `false`."),
+			"owner":    text("owner", "Name of whoever owns the sandboxes of this configuration: a user, a team, a runner. It stands in the ownership marker of every container, and the provider changes and destroys only what carries it. Letters, digits, `.`, `_`, `:`, `/`, `+`, `-`. Required for anything but reading."),
+			"vmid_range": nested(fmt.Sprintf("Ids that sandboxes are given. Two configurations that share a server should have ranges of their own. Default %d to %d.", sandbox.DefaultFirstVMID, sandbox.DefaultLastVMID), map[string]schema.Attribute{
+				"first": number("vmid_range.first", fmt.Sprintf("First id of the range, at least %d. Required with `last`.", sandbox.MinVMID), sandbox.MinVMID, sandbox.MaxVMID),
+				"last":  number("vmid_range.last", fmt.Sprintf("Last id of the range, at most %d. Required with `first`.", sandbox.MaxVMID), sandbox.MinVMID, sandbox.MaxVMID),
+			}),
+			"address_range": nested("Addresses for `network.ipv4 = \"auto\"`. A container's address is `first` + (its vmid - `vmid_range.first`), so it is known at once, needs no DHCP server and is unique because the vmid is. Without it, `auto` is refused.", map[string]schema.Attribute{
+				"cidr":    text("address_range.cidr", "The bridge's IPv4 network, such as `10.10.0.0/16`."),
+				"first":   text("address_range.first", "Address of the container with the first vmid, such as `10.10.1.0`. There must be as many addresses from here to the network's end as there are ids in `vmid_range`."),
+				"gateway": text("address_range.gateway", "Default gateway of the containers, such as `10.10.0.1`. Default none."),
+			}),
+			"adopt": flag("adopt", "Let `terraform import` write our ownership marker on a container that has none. Such a container can be destroyed by this configuration from then on. Default `false`."),
+			"nodes": schema.ListAttribute{
+				MarkdownDescription: describe("nodes", "Nodes that sandboxes may be placed on. Default all that are online. In the variable, separated by commas."),
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
+			},
+			"template_id": number("template_id", "Template to clone where a container names none: the vmid of a container template.", sandbox.MinVMID, sandbox.MaxVMID),
+			"pool_id":     text("pool_id", "Proxmox pool for containers that name none. Default none."),
+			"storage":     text("storage", "Storage for root disks where a container names none: of full clones and of creates from a template file. A linked clone is always on its template's storage. Default the template's storage."),
+			"bridge":      text("bridge", "Bridge for containers that name none, such as `vmbr1`. Default the template's bridge."),
+			"guest_ssh": nested("How containers are reached over SSH.", map[string]schema.Attribute{
+				"username": text("guest_ssh.username", "User to log in as. Default `root`; other users can't set authorized keys or files of others."),
+				"private_key": secret("guest_ssh.private_key", "Private key in OpenSSH or PEM form, not encrypted. The template must carry its public key.",
+					stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key_file"))),
+				"private_key_file": text("guest_ssh.private_key_file", "File that holds the private key; a leading `~/` is the home folder. A file that others can read warns."),
+				"agent":            flag("guest_ssh.agent", "Use the keys of the agent at `SSH_AUTH_SOCK`. Default `false`."),
+				"port":             number("guest_ssh.port", fmt.Sprintf("Port of the containers' SSH server. Default %d.", guest.DefaultPort), 1, maxPort),
+				"timeout":          text("guest_ssh.timeout", fmt.Sprintf("How long a started container may take until a login succeeds, as a Go duration such as `\"90s\"`. Default `%s`. The resource's own timeouts bound it too.", base.ShortDuration(guest.DefaultTimeout)), base.Duration()),
+				"proxy_jump": nested("SSH host that the containers are reached through, when they can't be reached directly: a node with their bridge, for example. The host only forwards TCP connections.", map[string]schema.Attribute{
+					"host":     text("guest_ssh.proxy_jump.host", "Name or address of the jump host. Required for a jump."),
+					"port":     number("guest_ssh.proxy_jump.port", fmt.Sprintf("Port of its SSH server. Default %d.", guest.DefaultPort), 1, maxPort),
+					"username": text("guest_ssh.proxy_jump.username", "User to log in as there. Default `guest_ssh.username`."),
+					"host_key": text("guest_ssh.proxy_jump.host_key", "Public key of the jump host, as in `known_hosts` without the name: `ssh-ed25519 AAAA…`. Without it the host is believed at the first contact of every run, which warns."),
+					"private_key": secret("guest_ssh.proxy_jump.private_key", "Private key for the jump host. Default the key for the containers.",
+						stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key_file"))),
+					"private_key_file": text("guest_ssh.proxy_jump.private_key_file", "File that holds the private key for the jump host."),
+				}),
+			}),
+			"max_clones": number("max_clones", fmt.Sprintf("Clones under way at once per storage. Per template it is always one, because the server locks the source of a clone. Default %d.", sandbox.DefaultMaxClones), 1, 1000),
+		},
+	}
+}
+
+// describe ends a description with the attribute's variables.
+func describe(attribute, text string) string {
+	names := variablesOf(attribute)
+	for i, name := range names {
+		names[i] = "`" + name + "`"
+	}
+	return text + " Variable " + strings.Join(names, " or ") + "."
+}
+
+func text(attribute, description string, validators ...validator.String) schema.StringAttribute {
+	return schema.StringAttribute{
+		MarkdownDescription: describe(attribute, description),
+		Optional:            true,
+		Validators:          append([]validator.String{stringvalidator.LengthAtLeast(1)}, validators...),
+	}
+}
+
+func secret(attribute, description string, validators ...validator.String) schema.StringAttribute {
+	a := text(attribute, description, validators...)
+	a.Sensitive = true
+	return a
+}
+
+func number(attribute, description string, lowest, highest int64) schema.Int64Attribute {
+	return schema.Int64Attribute{
+		MarkdownDescription: describe(attribute, description),
+		Optional:            true,
+		Validators:          []validator.Int64{int64validator.Between(lowest, highest)},
+	}
+}
+
+func flag(attribute, description string) schema.BoolAttribute {
+	return schema.BoolAttribute{MarkdownDescription: describe(attribute, description), Optional: true}
+}
+
+func nested(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: attributes}
+}
