@@ -32,7 +32,40 @@ func (c *creation) prepareSource(ctx context.Context, resources []pve.Resource) 
 		return &ProblemsError{Problems: []Problem{*p}}
 	}
 	c.origin, c.base = entry.Node, cfg
+	c.spec.NodeName = c.m.placement(resources, c.spec.NodeName, entry.Node)
+	if to := c.spec.NodeName; to != "" && to != entry.Node && c.sharedDisk(resources, to) {
+		c.target = to
+	}
 	return nil
+}
+
+// placement is the node where a clone of a template on home ends up; empty
+// leaves it there. Without a wish it stays, unless the provider's nodes
+// exclude it: then the online one of them with the most free memory.
+func (m *Manager) placement(resources []pve.Resource, wanted, home string) string {
+	if wanted != "" || len(m.settings.Nodes) == 0 || slices.Contains(m.settings.Nodes, home) {
+		return wanted
+	}
+	best := ""
+	var free int64 = -1
+	for _, name := range m.settings.Nodes {
+		if n := nodeIn(resources, name); n != nil && n.Status == "online" && n.MaxMem-n.Mem > free {
+			best, free = name, n.MaxMem-n.Mem
+		}
+	}
+	return best
+}
+
+// sharedDisk says whether the clone's disk is on storage that another node has
+// too: then the server can make it there at once. From local storage it can't,
+// and the clone is migrated instead.
+func (c *creation) sharedDisk(resources []pve.Resource, node string) bool {
+	storage := c.spec.Storage
+	if storage == "" {
+		storage = c.base.RootFS().Storage()
+	}
+	s := storageIn(resources, node, storage)
+	return s != nil && s.Shared
 }
 
 // makeAs makes the container under c.ref's id and waits until it is there.
@@ -149,7 +182,7 @@ func (c *creation) send(ctx context.Context) (pve.UPID, error) {
 	if c.spec.Source.IsClone() {
 		return c.m.pve.CloneLXC(ctx, c.origin, c.spec.Source.TemplateID, pve.CloneOptions{
 			NewID: c.ref.VMID, Hostname: c.spec.Hostname, Description: description, Pool: c.spec.PoolID,
-			Full: c.spec.FullClone, Storage: c.spec.Storage,
+			Full: c.spec.FullClone, Storage: c.spec.Storage, Target: c.target,
 		})
 	}
 	keys, err := c.m.guests.AuthorizedKeys()

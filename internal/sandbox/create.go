@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type creation struct {
 	marker   Marker
 	ref      Ref
 	origin   string         // the node that makes the container
+	target   string         // the node that it is made for, where that's another
 	base     *pve.LXCConfig // what the container starts out with
 	told     Ref            // the last that accepted was called with
 	started  time.Time
@@ -145,7 +147,7 @@ func (c *creation) make(ctx context.Context, taken map[int]bool) error {
 		}
 		c.marker.VMID, c.marker.Claim = vmid, c.m.newClaim()
 		c.m.known.Store(c.marker.Claim, true)
-		c.ref = Ref{VMID: vmid, Node: c.origin, Claim: c.marker.Claim, Owner: c.marker.Owner}
+		c.ref = Ref{VMID: vmid, Node: cmp.Or(c.target, c.origin), Claim: c.marker.Claim, Owner: c.marker.Owner}
 		err := c.makeAs(ctx)
 		var conflict *conflictError
 		if !errors.As(err, &conflict) {

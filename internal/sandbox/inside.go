@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
@@ -26,76 +27,106 @@ type Login struct {
 	HostKey string // authorized_keys format, to be kept
 }
 
-// Exec runs a command in a sandbox whose marker is read back first. A command
-// that ran is no error, whatever its exit code. An empty prior.SSHHostKey pins
-// the key on first contact; the login says which it was.
+// The calls below prove first, by reading the marker back, that the guest is a
+// sandbox of ours: of the claim in prior, or of any where that is empty (a
+// caller that holds an id only). ErrNotRunning and ErrNotReady say why one
+// can't be entered. An empty prior.SSHHostKey pins the key on first contact.
+
+// Exec runs a command. It waits until the sandbox can be logged in to. A
+// command that ran is no error, whatever its exit code. The login says which
+// host key was seen.
 func (m *Manager) Exec(ctx context.Context, prior Prior, cmd Command) (CommandResult, Login, error) {
-	t, login, err := m.enter(ctx, prior)
+	s, t, err := m.enter(ctx, prior)
+	login := Login{Ref: s.Ref, HostKey: prior.SSHHostKey}
 	if err != nil {
+		login.Ref = prior.Ref
+		return CommandResult{}, login, err
+	}
+	if login.HostKey, err = m.await(ctx, s, &t); err != nil {
 		return CommandResult{}, login, err
 	}
 	result, err := m.guests.Exec(ctx, t, cmd)
 	return result, login, err
 }
 
-// WriteFile writes a file so that readers see the old content or the new.
+// WriteFile writes a file so that readers see the old content or the new. It
+// waits until the sandbox can be logged in to.
 func (m *Manager) WriteFile(ctx context.Context, prior Prior, file File) (FileInfo, error) {
-	t, _, err := m.enter(ctx, prior)
+	s, t, err := m.enter(ctx, prior)
 	if err != nil {
+		return FileInfo{}, err
+	}
+	if _, err := m.await(ctx, s, &t); err != nil {
 		return FileInfo{}, err
 	}
 	return m.guests.WriteFile(ctx, t, file)
 }
 
-// ReadFile reads a file of at most limit bytes. A missing file is
-// fs.ErrNotExist.
+// ReadFile reads a file of at most limit bytes, and waits for nothing. A
+// missing file is fs.ErrNotExist.
 func (m *Manager) ReadFile(ctx context.Context, prior Prior, path string, limit int64) ([]byte, error) {
-	t, _, err := m.enter(ctx, prior)
+	s, t, err := m.enter(ctx, prior)
 	if err != nil {
 		return nil, err
 	}
-	return m.guests.ReadFile(ctx, t, path, limit)
+	content, err := m.guests.ReadFile(ctx, t, path, limit)
+	return content, unreached(s.Ref, err)
 }
 
-// StatFile looks at a file and, with hash, at its content. A missing file is
-// fs.ErrNotExist.
+// StatFile looks at a file and, with hash, at its content; it waits for
+// nothing. A missing file is fs.ErrNotExist.
 func (m *Manager) StatFile(ctx context.Context, prior Prior, path string, hash bool) (FileInfo, error) {
-	t, _, err := m.enter(ctx, prior)
+	s, t, err := m.enter(ctx, prior)
 	if err != nil {
 		return FileInfo{}, err
 	}
-	return m.guests.Stat(ctx, t, path, hash)
+	info, err := m.guests.Stat(ctx, t, path, hash)
+	return info, unreached(s.Ref, err)
 }
 
-// RemoveFile removes a file; a missing one is a success.
+// RemoveFile removes a file; a missing one is a success. It waits for nothing.
 func (m *Manager) RemoveFile(ctx context.Context, prior Prior, path string) error {
-	t, _, err := m.enter(ctx, prior)
+	s, t, err := m.enter(ctx, prior)
 	if err != nil {
 		return err
 	}
-	return m.guests.Remove(ctx, t, path)
+	return unreached(s.Ref, m.guests.Remove(ctx, t, path))
 }
 
-// enter proves that a sandbox is ours, runs and can be logged in to.
-func (m *Manager) enter(ctx context.Context, prior Prior) (guest.Target, Login, error) {
-	login := Login{Ref: prior.Ref, HostKey: prior.SSHHostKey}
-	s, err := m.Read(ctx, prior)
+// enter proves that a sandbox is ours and runs.
+func (m *Manager) enter(ctx context.Context, prior Prior) (Sandbox, guest.Target, error) {
+	prior.WithPending, prior.WithTemplate = false, false
+	s, err := m.read(ctx, prior, true)
+	switch {
+	case err != nil:
+		return Sandbox{}, guest.Target{}, err
+	case s.Status != StatusRunning:
+		return Sandbox{}, guest.Target{}, &Error{Op: "connect", Ref: s.Ref, Kind: ErrNotRunning, What: fmt.Sprintf("it is %s", s.Status), Remedy: "start it (started = true)"}
+	case !s.address().IsValid():
+		return Sandbox{}, guest.Target{}, &Error{Op: "connect", Ref: s.Ref, Kind: ErrNotReady, What: "it has no address yet"}
+	}
+	return s, target(s.Ref, s, prior.SSHHostKey), nil
+}
+
+// await waits until a sandbox can be logged in to, and pins its host key in t.
+func (m *Manager) await(ctx context.Context, s Sandbox, t *guest.Target) (hostKey string, err error) {
+	up, err := m.guests.WaitReady(ctx, *t)
 	if err != nil {
-		return guest.Target{}, login, err
+		return t.HostKey, unreached(s.Ref, err)
 	}
-	login.Ref = s.Ref
-	if s.Status != StatusRunning {
-		return guest.Target{}, login, &Error{Op: "connect", Ref: s.Ref, Kind: ErrNotRunning, What: fmt.Sprintf("it is %s", s.Status), Remedy: "start it (started = true)"}
+	t.HostKey = up.HostKey
+	return up.HostKey, nil
+}
+
+// unreached says that a failure on the way to a guest is one; other errors
+// (a file that isn't there) stay as they are.
+func unreached(ref Ref, err error) error {
+	var notReady *guest.NotReady
+	var jump *guest.JumpError
+	if errors.As(err, &notReady) || errors.As(err, &jump) {
+		return &Error{Op: "connect", Ref: ref, Kind: ErrNotReady, What: "log in over SSH", Err: err}
 	}
-	if !s.address().IsValid() {
-		return guest.Target{}, login, &Error{Op: "connect", Ref: s.Ref, Kind: ErrNotReady, What: "it has no address yet"}
-	}
-	up, err := m.guests.WaitReady(ctx, target(s.Ref, s, prior.SSHHostKey))
-	if err != nil {
-		return guest.Target{}, login, &Error{Op: "connect", Ref: s.Ref, Kind: ErrNotReady, What: "log in over SSH", Err: err}
-	}
-	login.HostKey = up.HostKey
-	return target(s.Ref, s, up.HostKey), login, nil
+	return err
 }
 
 // Close ends what the manager holds open.

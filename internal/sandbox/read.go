@@ -30,6 +30,12 @@ type Prior struct {
 // when the server said so directly; ErrForeign when the id belongs to another
 // guest now.
 func (m *Manager) Read(ctx context.Context, prior Prior) (Sandbox, error) {
+	return m.read(ctx, prior, false)
+}
+
+// read is Read; anyClaim takes a sandbox of our owner whatever its claim, for
+// callers that hold an id and nothing else.
+func (m *Manager) read(ctx context.Context, prior Prior, anyClaim bool) (Sandbox, error) {
 	ref := prior.Ref
 	fleet, err := m.pve.Lists().Fleet(ctx)
 	if err != nil {
@@ -46,6 +52,9 @@ func (m *Manager) Read(ctx context.Context, prior Prior) (Sandbox, error) {
 		// A create from a template file shows its lock and nothing else.
 		s.Status, s.Owner, s.Claim = StatusStopped, m.ownerOf(ref), ref.Claim
 		return s, nil
+	}
+	if anyClaim && ref.Claim == "" && s.Marker != nil {
+		ref.Claim = s.Marker.Claim
 	}
 	if _, err := m.prove("read", ref, cfg); err != nil {
 		return Sandbox{}, err

@@ -36,7 +36,7 @@ func (m *Manager) Update(ctx context.Context, prior Prior, from, to Spec) (Outco
 	f := &finishing{
 		m: m, spec: m.resolve(to), ref: prior.Ref, warnings: &warnings{}, timings: &out.Timings,
 		hostKey: prior.SSHHostKey, baseline: prior.Baseline,
-		writeKeys: to.AuthorizedKeys != nil && !slices.Equal(from.AuthorizedKeys, to.AuthorizedKeys),
+		writeKeys: to.AuthorizedKeys != nil && (from.AuthorizedKeys == nil || !slices.Equal(from.AuthorizedKeys, to.AuthorizedKeys)),
 	}
 	err := f.update(ctx)
 	if f.sandbox.VMID != 0 {
