@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 
@@ -128,6 +129,9 @@ func (c *Client) call(ctx context.Context, method, path string, p params) (json.
 // asError turns what go-proxmox returns into an error of this package, without
 // any secret in it.
 func (c *Client) asError(ctx context.Context, method, path string, err error) error {
+	if plain, bad := url.PathUnescape(path); bad == nil {
+		path = plain // for people; no caller decides by it
+	}
 	secrets := c.secrets.forCall(ctx)
 	if refused, ok := proxmox.AsAPIError(err); ok {
 		e := &Error{

@@ -10,13 +10,13 @@ import (
 
 // TaskStatus is the state of a task now.
 type TaskStatus struct {
-	UPID UPID   `pve:"upid,must"`
+	UPID UPID   `pve:"upid"`
 	Node string `pve:"node"`
 	Type string `pve:"type"`
 	ID   string `pve:"id"`
 	User string `pve:"user"`
 	// State is "running" or "stopped".
-	State string `pve:"status"`
+	State string `pve:"status,must"`
 	// ExitStatus is set once it stopped: "OK", "WARNINGS: n" or an error's text.
 	ExitStatus string `pve:"exitstatus"`
 	// StartTime is in seconds since the epoch, of the server's clock.

@@ -3,6 +3,7 @@ package pve
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -178,7 +179,8 @@ func (t *transport) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
 		return &permanentError{fmt.Errorf("%s speaks plain HTTP, the Proxmox VE API speaks https: is the port right? (%w)", t.host, err)}
 	}
 	return err
