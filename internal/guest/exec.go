@@ -61,8 +61,8 @@ type Result struct {
 // Exec runs a command and waits for its end. A command that ran is no error,
 // whatever its exit code.
 //
-// When ctx ends first, the command gets TERM, after KillGrace KILL, then the
-// session is closed; the Result holds the output so far with Cancelled set, and
+// When ctx ends first, the command and its children (its process group) get
+// TERM, after KillGrace KILL, then the session is closed; the Result holds the output so far with Cancelled set, and
 // the error is a *CancelledError wrapping ctx's. When the connection is lost
 // after the command was sent, the error is a *LostError; it isn't sent again.
 // Errors before that are those of WaitReady, but nothing is waited for.
@@ -81,8 +81,10 @@ func (p *Pool) Exec(ctx context.Context, target Target, cmd Command) (Result, er
 		stdout: newCapture(cmd.Stdout, cmd.StdoutLimit, cmd.KeepTail),
 		stderr: newCapture(cmd.Stderr, cmd.StderrLimit, cmd.KeepTail),
 	}
+	r.started = &startWatch{out: r.stdout}
 	start := time.Now()
 	res, err := r.do(ctx, line, header, cmd.Stdin)
+	r.started.flush()
 	res.Stdout, res.StdoutTruncated = r.stdout.result()
 	res.Stderr, res.StderrTruncated = r.stderr.result()
 	res.Duration = time.Since(start)
@@ -96,11 +98,12 @@ type run struct {
 	conn           *conn
 	grace          time.Duration
 	stdout, stderr *capture
+	started        *startWatch
 }
 
 func (r *run) do(ctx context.Context, line, header string, input io.Reader) (Result, error) {
 	defer func() { _ = r.session.Close() }() // EOF when the guest closed it, as it does at the end
-	r.session.Stdout, r.session.Stderr = r.stdout, r.stderr
+	r.session.Stdout, r.session.Stderr = r.started, r.stderr
 	stdin, err := r.session.StdinPipe()
 	if err != nil {
 		return Result{}, err
@@ -188,34 +191,6 @@ func exitOf(err error) (res Result, known bool) {
 		return Result{}, true
 	case errors.As(err, &exit):
 		return Result{ExitCode: exit.ExitStatus(), Signal: exit.Signal()}, true
-	}
-	return Result{ExitCode: -1}, false
-}
-
-// stop ends the command: TERM, KILL, then the session and at last the
-// connection are taken away from it. It says whether the guest confirmed.
-func (r *run) stop(ended <-chan error) (res Result, confirmed bool) {
-	signal := func(s ssh.Signal) func() {
-		return func() {
-			// Not waited for: with a dead connection even writing blocks.
-			go func() { _ = r.session.Signal(s) }()
-		}
-	}
-	steps := []func(){
-		signal(ssh.SIGTERM),
-		signal(ssh.SIGKILL),
-		func() { go func() { _ = r.session.Close() }() },
-		r.conn.close, // no answer to any of it: the connection is dead
-	}
-	for _, step := range steps {
-		step()
-		timer := time.NewTimer(r.grace)
-		select {
-		case err := <-ended:
-			timer.Stop()
-			return exitOf(err)
-		case <-timer.C:
-		}
 	}
 	return Result{ExitCode: -1}, false
 }

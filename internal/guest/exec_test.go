@@ -304,6 +304,56 @@ func TestExecKillsACommandThatIgnoresTerm(t *testing.T) {
 	}
 }
 
+func TestExecStopsTheWholeProcessGroupWhereSSHDPassesNoSignals(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ script, signal string }{
+		"by TERM": {"echo started; sleep 600; echo not reached", "TERM"},
+		"by KILL": {"trap '' TERM; echo started; sleep 600; echo not reached", "KILL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pemKey, public := newKey(t)
+			s := startServer(t, public, func(s *server) { s.noSignals = true })
+			timing := quick
+			timing.KillGrace = 300 * time.Millisecond
+			p := newTestPool(t, Config{Auth: Auth{PrivateKey: pemKey}, Timing: timing})
+			ctx, cancel := context.WithCancel(t.Context())
+			res, err := p.Exec(ctx, s.target("1"), Command{Script: tc.script, Stdout: onWrite(cancel)})
+			if !errors.Is(err, context.Canceled) || res.Signal != tc.signal || string(res.Stdout) != "started\n" {
+				t.Errorf("got %+v, %v", res, err)
+			}
+		})
+	}
+}
+
+func TestExecDoesNotTakeLoginNoiseForOutput(t *testing.T) {
+	t.Parallel()
+	_, p, target := guestAndPool(t, func(s *server) {
+		s.exec = func(line string, ch *execChannel) {
+			_, _ = ch.Write([]byte("Welcome!\nsandbox-pid of course\n"))
+			runShell(line, ch)
+		}
+	})
+	res, err := p.Exec(t.Context(), target, Command{Script: "echo out; echo sandbox-pid 7"})
+	if err != nil || string(res.Stdout) != "out\nsandbox-pid 7\n" {
+		t.Errorf("got %q, %v", res.Stdout, err)
+	}
+}
+
+func TestExecShowsWhatALoginShellSaysInsteadOfRunning(t *testing.T) {
+	t.Parallel()
+	_, p, target := guestAndPool(t, func(s *server) {
+		s.exec = func(_ string, ch *execChannel) {
+			_, _ = ch.Write([]byte("This account is currently not available.\n"))
+			ch.exit(1)
+		}
+	})
+	res, err := p.Exec(t.Context(), target, Command{Path: "true"})
+	if err != nil || res.ExitCode != 1 || string(res.Stdout) != "This account is currently not available.\n" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
 func TestExecGivesUpOnACommandThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	pemKey, public := newKey(t)

@@ -29,6 +29,7 @@ type server struct {
 	sftp        func(ch ssh.Channel)                 // nil: no such subsystem
 	forward     func(address string) (string, error) // nil: forwarding is prohibited
 	maxSessions int32                                // 0: no limit
+	noSignals   bool                                 // signal requests are dropped, as OpenSSH does for root
 	authBanner  string
 
 	mute     atomic.Bool  // answers no request and opens nothing, as a frozen guest
@@ -282,6 +283,9 @@ func (s *server) requests(ch ssh.Channel, requests <-chan *ssh.Request, end func
 		case "signal":
 			var p struct{ Name string }
 			_ = ssh.Unmarshal(r.Payload, &p)
+			if s.noSignals {
+				continue
+			}
 			select {
 			case run.signals <- p.Name:
 			default:

@@ -10,11 +10,12 @@ import (
 )
 
 // wrapper is all that stands in the command line, the same for every command:
-// it reads one line of shell code from standard input and runs it. What follows
-// that line is the command's own input, which works because a POSIX shell's
-// read takes no byte beyond the line. The code finds a newline in $__n, since
-// it can't hold one itself. No single quotes: the wrapper is put in such.
-const wrapper = `__n=$(printf "\nx"); __n=${__n%x}; IFS= read -r __h || exit 126; eval "$__h"`
+// it names its process (see startWatch), reads one line of shell code from
+// standard input and runs it. What follows that line is the command's own
+// input, which works because a POSIX shell's read takes no byte beyond the
+// line. The code finds a newline in $__n, since it can't hold one itself. No
+// single quotes: the wrapper is put in such.
+const wrapper = `echo "` + pidMark + `$$"; __n=$(printf "\nx"); __n=${__n%x}; IFS= read -r __h || exit 126; eval "$__h"`
 
 var (
 	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
