@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
