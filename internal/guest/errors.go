@@ -100,7 +100,7 @@ func (e *AuthRefused) Error() string {
 	if e.Jump {
 		return text + fmt.Sprintf(". Add the public key to %s on the jump host, or set %s to a key that it trusts", authorizedKeysOf(e.Username), e.Setting)
 	}
-	return text + fmt.Sprintf(". The template must carry the public key in %s (owned by that user, mode 0600, in a folder with mode 0700), "+
+	return text + fmt.Sprintf(". The template must carry the public key in %s (owned by that user, mode 0600, in a folder with mode 0700), the account must not be locked, "+
 		"and its sshd must allow the login (PermitRootLogin prohibit-password, PubkeyAuthentication yes); or set %s to a key that it trusts",
 		authorizedKeysOf(e.Username), e.Setting)
 }
