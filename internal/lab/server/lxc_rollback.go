@@ -67,8 +67,6 @@ func (t *task) rollback(vmid int, name string) error {
 func (s *Server) restoreConfig(g *guest, snap *snapshot) {
 	before := g.Config
 	config := maps.Clone(snap.Config)
-	delete(config, "lock")
-	delete(config, "description")
 	if text := before["description"]; text != "" {
 		config["description"] = text
 	}

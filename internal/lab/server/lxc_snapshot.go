@@ -21,7 +21,6 @@ func (g *guest) snapshotNamed(name string) (*snapshot, error) {
 // options are a snapshot's configuration as an answer has it.
 func (snap *snapshot) options() map[string]string {
 	config := maps.Clone(snap.Config)
-	delete(config, "description")
 	config["snaptime"] = strconv.FormatInt(snap.Time, 10)
 	if snap.Parent != "" {
 		config["parent"] = snap.Parent
@@ -122,9 +121,8 @@ func (t *task) snapshot(vmid int, name, description string) error {
 		}
 		snap = &snapshot{
 			Name: name, Parent: g.Config["parent"], Time: s.now().Unix(), Description: description,
-			Config: maps.Clone(g.Config), Raw: slices.Clone(g.Raw), WasRunning: g.active(), Blob: name,
+			Config: g.snapshotConfig(), Raw: slices.Clone(g.Raw), WasRunning: g.active(), Blob: name,
 		}
-		delete(snap.Config, "parent")
 		g.Config["lock"] = "snapshot"
 		s.dirty()
 		return nil
@@ -152,6 +150,15 @@ func (t *task) snapshot(vmid int, name, description string) error {
 	g.Snapshots[name] = snap
 	g.Config["parent"] = name
 	return nil
+}
+
+// snapshotConfig is the part of the configuration that a snapshot keeps.
+func (g *guest) snapshotConfig() map[string]string {
+	config := maps.Clone(g.Config)
+	for _, key := range append(optionsOf(config, "unused"), "parent", "description", "lock") {
+		delete(config, key)
+	}
+	return config
 }
 
 // canSnapshotNow are the refusals, in the server's order.
