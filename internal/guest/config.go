@@ -78,6 +78,9 @@ type Timing struct {
 	// KeepAlive is the interval between two keep-alive requests on a
 	// connection, and how long an answer may take; 15s.
 	KeepAlive time.Duration
+	// Idle is how long a guest's connection stays open without a session, looked
+	// at when the keep-alive is due; 2m.
+	Idle time.Duration
 	// Probe is how long a pooled connection may take to open a session before
 	// it counts as dead; 5s.
 	Probe time.Duration
@@ -98,6 +101,7 @@ func (t Timing) withDefaults() Timing {
 	t.AuthRetry = cmp.Or(t.AuthRetry, time.Second)
 	t.JumpGrace = cmp.Or(t.JumpGrace, 5*time.Second)
 	t.KeepAlive = cmp.Or(t.KeepAlive, 15*time.Second)
+	t.Idle = cmp.Or(t.Idle, 2*time.Minute)
 	t.Probe = cmp.Or(t.Probe, 5*time.Second)
 	t.KillGrace = cmp.Or(t.KillGrace, 3*time.Second)
 	t.Dials = cmp.Or(t.Dials, 32)

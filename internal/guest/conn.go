@@ -19,13 +19,15 @@ type conn struct {
 	timing  Timing
 	done    chan struct{} // closed when the connection is dead
 
-	tokens chan struct{} // one for each session that may still be opened
-	open   atomic.Int32  // sessions open now
+	shared  bool          // a jump host's, whose users aren't counted
+	tokens  chan struct{} // one for each session that may still be opened
+	open    atomic.Int32  // sessions open now
+	touched atomic.Bool   // a session was opened since the last look
 }
 
-func newConn(client *ssh.Client, at *attempt, timing Timing) *conn {
+func newConn(client *ssh.Client, at *attempt, timing Timing, shared bool) *conn {
 	c := &conn{
-		client: client, hostKey: at.hostKey, timing: timing,
+		client: client, hostKey: at.hostKey, timing: timing, shared: shared,
 		done: make(chan struct{}), tokens: make(chan struct{}, timing.Sessions),
 	}
 	for range timing.Sessions {
@@ -52,37 +54,45 @@ func (c *conn) close() { _ = c.client.Close() } // an error means that it was cl
 
 // keepAlive asks for an answer at each interval and closes the connection when
 // none comes within another: a stopped guest sends no FIN, and TCP alone would
-// take many minutes to notice.
+// take many minutes to notice. A connection that nobody needs any more is
+// closed too; a run over hundreds of guests would else hold one to each.
 func (c *conn) keepAlive() {
 	ticker := time.NewTicker(c.timing.KeepAlive)
 	defer ticker.Stop()
+	used := time.Now()
 	for {
 		select {
 		case <-c.done:
 			return
 		case <-ticker.C:
 		}
-		answered := make(chan error, 1)
-		go func() {
-			// Servers refuse the request as unknown; any answer will do.
-			_, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil)
-			answered <- err
-		}()
-		timeout := time.NewTimer(c.timing.KeepAlive)
-		select {
-		case err := <-answered:
-			timeout.Stop()
-			if err == nil {
-				continue
-			}
-		case <-timeout.C:
-		case <-c.done:
-			timeout.Stop()
+		if c.shared || c.open.Load() > 0 || c.touched.Swap(false) {
+			used = time.Now()
+		}
+		if time.Since(used) >= c.timing.Idle || !c.ping(c.timing.KeepAlive) {
+			c.close()
 			return
 		}
-		c.close()
-		return
 	}
+}
+
+// ping says whether the other side still answers.
+func (c *conn) ping(within time.Duration) bool {
+	answered := make(chan error, 1)
+	go func() {
+		// Servers refuse the request as unknown; any answer will do.
+		_, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil)
+		answered <- err
+	}()
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	select {
+	case err := <-answered:
+		return err == nil
+	case <-timeout.C:
+	case <-c.done:
+	}
+	return false
 }
 
 var (
@@ -104,6 +114,7 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, release func(), err
 			return nil, nil, context.Cause(ctx)
 		}
 		c.open.Add(1)
+		c.touched.Store(true)
 		release = sync.OnceFunc(func() {
 			c.open.Add(-1)
 			c.tokens <- struct{}{}

@@ -85,7 +85,7 @@ func climb(ctx context.Context, h hop, timing Timing, dial func(context.Context)
 		return nil, at, withCause(shakeCtx, at.explain(h, err))
 	}
 	at.reach(RungAuth)
-	return newConn(client, at, timing), at, nil
+	return newConn(client, at, timing, h.jump), at, nil
 }
 
 // withCause puts the reason for which ctx ended in the place of the closed

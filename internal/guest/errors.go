@@ -18,7 +18,7 @@ var ErrClosed = errors.New("the SSH connections of this run were closed")
 // text carries the remedies.
 type NotReady struct {
 	Target   Target
-	Rung     Rung
+	Rung     Rung   // not reached; 0 when the login went well, but the connection didn't last
 	Address  string // host:port that was tried
 	Through  string // jump host, host:port; empty when reached directly
 	Cause    error
@@ -56,6 +56,7 @@ func (e *NotReady) Unwrap() []error {
 }
 
 var rungFailures = map[Rung]string{
+	0:           "the connection didn't last",
 	RungTCP:     "no TCP connection",
 	RungBanner:  "the port is open, but no SSH server spoke",
 	RungHostKey: "an SSH server answered, but its host key wasn't settled",

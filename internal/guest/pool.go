@@ -254,7 +254,11 @@ func (p *Pool) notReady(target Target, at *attempt, err error) error {
 	case errors.As(err, &jump), errors.Is(err, ErrNoKey), errors.Is(err, ErrClosed):
 		return err
 	}
-	e := &NotReady{Target: target, Rung: at.missing(), Address: target.address(p.cfg.Port), Cause: err, Attempts: 1}
+	return p.newNotReady(target, at.missing(), err)
+}
+
+func (p *Pool) newNotReady(target Target, rung Rung, cause error) *NotReady {
+	e := &NotReady{Target: target, Rung: rung, Address: target.address(p.cfg.Port), Cause: cause, Attempts: 1}
 	if p.jump != nil {
 		e.Through = p.jump.address()
 	}
@@ -281,17 +285,9 @@ func (p *Pool) session(ctx context.Context, target Target) (*ssh.Session, *conn,
 		}
 		p.Disconnect(target)
 		if at != nil || tries >= 2 { // it was new, and died at once
-			return nil, nil, nil, p.notReady(target, at.orEmpty(), errors.New("the connection broke before anything was sent"))
+			return nil, nil, nil, p.newNotReady(target, 0, errors.New("it broke before anything was sent"))
 		}
 	}
-}
-
-// orEmpty lets a connection that another caller made be spoken of.
-func (a *attempt) orEmpty() *attempt {
-	if a == nil {
-		return &attempt{}
-	}
-	return a
 }
 
 // SourceAddress returns the address that the guest sees us come from: ours, or

@@ -60,6 +60,10 @@ func (p *Pool) WaitReady(ctx context.Context, target Target) (Ready, error) {
 	for {
 		c, at, err := p.connect(ctx, target)
 		w.note(at)
+		if err == nil && at == nil && !c.ping(p.cfg.Timing.Probe) {
+			p.Disconnect(target) // pooled, and fallen silent unnoticed
+			continue
+		}
 		if err == nil {
 			ready := Ready{
 				HostKey: formatHostKey(c.hostKey), Pinned: target.HostKey == "",
@@ -195,7 +199,7 @@ func (w *wait) failed(ctx context.Context, p *Pool, target Target) error {
 		if ctx.Err() == nil || errors.As(err, new(*JumpError)) {
 			return err
 		}
-		notReady = &NotReady{Target: target, Rung: RungTCP, Address: target.address(p.cfg.Port), Cause: context.Cause(ctx)}
+		notReady = p.newNotReady(target, RungTCP, context.Cause(ctx))
 	}
 	final := *notReady
 	final.Waited, final.Attempts, final.Ended = time.Since(w.start), w.attempts, ctx.Err()

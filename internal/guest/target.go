@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -59,6 +60,9 @@ func (t Target) address(defaultPort int) string {
 func (t Target) validate() error {
 	if t.Address == "" {
 		return fmt.Errorf("%s has no address to reach it at", t)
+	}
+	if strings.ContainsAny(t.Address, "/ \t\n") {
+		return fmt.Errorf("%s: %q is not an address (an IP address or a name, without a prefix length)", t, t.Address)
 	}
 	if t.Port < 0 || t.Port > 65535 {
 		return fmt.Errorf("%s: port %d is not a TCP port (1-65535)", t, t.Port)
