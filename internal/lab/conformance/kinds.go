@@ -13,6 +13,8 @@ var kinds = []struct {
 	{"UPID", regexp.MustCompile(`UPID:[^:\s]+:[0-9A-F]{8}:[0-9A-F]{8,9}:[0-9A-F]{8}:([^:]*:[^:]*:[^:\s]*):`)},
 	{"UUID", regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)},
 	{"FINGERPRINT", regexp.MustCompile(`(?:[0-9A-F]{2}:){31}[0-9A-F]{2}`)},
+	{"KEYPRINT", regexp.MustCompile(`SHA256:[A-Za-z0-9+/]{43}`)},
+	{"LEASE", regexp.MustCompile(`\b10\.10\.10\.[12]\d\d\b`)}, // the recordings' static addresses are lower
 	{"MAC", regexp.MustCompile(`(?i)\bbc:24:11(?::[0-9a-f]{2}){3}\b`)},
 	{"LINKLOCAL", regexp.MustCompile(`fe80::be24:11ff:fe[0-9a-f]{2}:[0-9a-f]{1,4}`)},
 	{"DIGEST", regexp.MustCompile(`\b[0-9a-f]{40}\b`)},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,6 +117,9 @@ func isHistory(e *Exchange) bool {
 // together sends the calls of a group at the same time. Which of them wins isn't determined, so answers are matched to the
 // recorded ones as a set.
 func (r *replay) together(group []*Exchange) {
+	// The recorded winner goes first; who waits for whom after that is the server's business.
+	group = append([]*Exchange(nil), group...)
+	slices.SortStableFunc(group, func(a, b *Exchange) int { return a.Status - b.Status })
 	answers := make([]response, len(group))
 	var all sync.WaitGroup
 	for i, e := range group {

@@ -43,10 +43,10 @@ func (s *statClock) catchUp() error {
 
 func (s *statClock) after(e *Exchange) { s.elapsed += e.Millis }
 
-// during makes a look while a task runs, if one came then.
+// during makes a look while a task runs, if one came in the first half of it then; a later one shows the task's result.
 func (s *statClock) during(e *Exchange) {
-	if s.elapsed+e.TaskMillis >= s.next {
-		for s.elapsed+e.TaskMillis >= s.next {
+	if s.elapsed+e.TaskMillis/2 >= s.next {
+		for s.elapsed+e.TaskMillis/2 >= s.next {
 			s.next += statPeriod
 		}
 		_ = s.control.RefreshStatus(s.ctx) // a failure shows in what is compared next

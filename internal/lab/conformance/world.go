@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
@@ -45,7 +46,7 @@ func nodeNames(flow string) []string {
 func newWorld(ctx context.Context, flow string) (*world, error) {
 	w := &world{tokens: map[string]string{}}
 	var err error
-	if w.engine, err = sim.New(sim.Options{}); err != nil {
+	if w.engine, err = sim.New(sim.Options{DHCP: map[string]netip.Prefix{"vmbr0": netip.MustParsePrefix("10.10.10.0/24")}}); err != nil {
 		return nil, err
 	}
 	names := nodeNames(flow)

@@ -127,7 +127,10 @@ func splitPath(raw string) ([]string, string) {
 func dataAnswer(data any) *answer {
 	envelope := map[string]any{"data": data}
 	if l, ok := data.(listing); ok {
-		envelope["data"], envelope["total"] = l.data, l.total
+		envelope["data"] = l.data
+		if l.total > 0 { // the server leaves out a total of nothing
+			envelope["total"] = l.total
+		}
 	}
 	body, err := encodeJSON(envelope)
 	if err != nil {

@@ -35,6 +35,7 @@ type methodFact struct {
 	User      string               `json:"user"` // "all": any login; "world": none needed
 	Protected bool                 `json:"protected"`
 	Node      bool                 `json:"node"` // handled by the node in the path
+	Open      bool                 `json:"-"`    // parameters that aren't listed are let through
 }
 
 var loadFacts = sync.OnceValue(func() map[string]*methodFact {

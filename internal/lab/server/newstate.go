@@ -21,11 +21,11 @@ func newState(nodes int, now time.Time) *state {
 			Options: map[string]string{}, Groups: map[string]*fwRuleSet{}, IPSets: map[string]*fwIPSet{}, Aliases: map[string]*fwAlias{},
 		},
 		Storages: map[string]*storage{
-			"local": {ID: "local", Type: "dir", Path: "/var/lib/vz", Total: 270553174016,
+			"local": {ID: "local", Type: "dir", Path: "/var/lib/vz", Total: 270553174016, Extra: map[string]string{"prune-backups": "keep-all=1"},
 				Content: []string{"import", "rootdir", "snippets", "backup", "vztmpl", "images", "iso"}},
-			"local-btrfs": {ID: "local-btrfs", Type: "btrfs", Path: "/mnt/btrfs", Total: 25769803776,
+			"local-btrfs": {ID: "local-btrfs", Type: "btrfs", Path: "/mnt/btrfs/local-btrfs", Total: 25769803776,
 				Content: []string{"rootdir", "images", "backup", "vztmpl", "snippets"}},
-			"local-dir2": {ID: "local-dir2", Type: "dir", Path: "/srv/dir2", Total: 270553174016,
+			"local-dir2": {ID: "local-dir2", Type: "dir", Path: "/var/lib/vz2", Total: 270553174016,
 				Content: []string{"backup", "images", "rootdir"}},
 		},
 	}

@@ -11,7 +11,7 @@ func (s *Server) routesNodes() {
 		"subscription", "suspendall", "syslog", "tasks", "termproxy", "time", "version", "vncshell", "vzdump", "wakeonlan"))
 	s.route("GET", "/nodes/{node}/status", s.nodeStatus)
 	s.route("GET", "/nodes/{node}/version", func(*call) (any, error) { return version, nil })
-	s.route("GET", "/nodes/{node}/qemu", emptyList)
+	s.routesVirtualMachines()
 	s.route("GET", "/nodes/{node}/aplinfo", emptyList)
 	s.route("POST", "/nodes/{node}/aplinfo", func(*call) (any, error) {
 		return nil, paramError("template", "no such template")

@@ -20,7 +20,9 @@ func checkParams(fact *methodFact, given params) error {
 	for name, value := range given {
 		f, ok := fact.fact(name)
 		if !ok {
-			errs[name] = notInSchema
+			if !fact.Open {
+				errs[name] = notInSchema
+			}
 			continue
 		}
 		if text := checkValue(f, value, name); text != "" {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"regexp"
 	"sort"
 	"strings"
 )
@@ -191,8 +192,10 @@ func (c *call) expand(template string) string {
 	for name, value := range c.params {
 		template = strings.ReplaceAll(template, "{"+name+"}", value)
 	}
-	return template
+	return unknownVariable.ReplaceAllString(template, "")
 }
+
+var unknownVariable = regexp.MustCompile(`\{[^{}]*\}`)
 
 // allPrivileges of the roles, sorted.
 func (s *Server) allPrivileges() []string {
