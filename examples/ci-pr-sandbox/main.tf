@@ -53,7 +53,7 @@ resource "sandbox_file" "script" {
 
 resource "sandbox_exec" "tests" {
   container_id = sandbox_container.pr.id
-  command      = "${sandbox_file.script.path} ${var.commit}"
+  command      = [sandbox_file.script.path, var.commit]
 
   triggers = {
     commit = var.commit

@@ -31,7 +31,7 @@ resource "sandbox_file" "greeting" {
 # Runs when the file's content changes, and only then.
 resource "sandbox_exec" "shout" {
   container_id = sandbox_container.box.id
-  command      = "cat ${sandbox_file.greeting.path} > /root/copy.txt && echo done"
+  script       = "tr a-z A-Z < ${sandbox_file.greeting.path} > /root/copy.txt"
 
   triggers = {
     greeting = sandbox_file.greeting.sha256
@@ -56,5 +56,5 @@ output "exit_code" {
 }
 
 output "nodes" {
-  value = [for node in data.sandbox_cluster.this.nodes : node.name]
+  value = keys(data.sandbox_cluster.this.nodes)
 }

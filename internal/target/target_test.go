@@ -11,7 +11,7 @@ func sample() Target {
 		Endpoint: "https://127.0.0.1:8006", APIToken: "u@pve!t=${x}", Owner: "o", Nodes: []string{"pve1", "pve2"}, TemplateID: 9000,
 		Storage: "local", Bridge: "vmbr0", VMIDs: VMIDRange{100, 199},
 		Addresses: AddressRange{CIDR: netip.MustParsePrefix("10.0.0.0/24"), First: netip.MustParseAddr("10.0.0.10")},
-		SSH: SSH{Username: "root", PrivateKeyFile: "/k", ProxyJump: &ProxyJump{Host: "127.0.0.1", Port: 2222, Username: "jump", HostKey: "ssh-ed25519 AAAA"}},
+		SSH:       SSH{Username: "root", PrivateKeyFile: "/k", ProxyJump: &ProxyJump{Host: "127.0.0.1", Port: 2222, Username: "jump", HostKey: "ssh-ed25519 AAAA"}},
 	}
 }
 

@@ -1,5 +1,5 @@
 data "sandbox_cluster" "this" {}
 
 output "online" {
-  value = [for node in data.sandbox_cluster.this.nodes : node.name if node.online]
+  value = [for name, node in data.sandbox_cluster.this.nodes : name if node.online]
 }

@@ -6,7 +6,7 @@ resource "sandbox_container" "agent" {
 # Runs once, and again whenever one of the triggers changes.
 resource "sandbox_exec" "clone" {
   container_id = sandbox_container.agent.id
-  command      = "git clone --depth 1 https://example.org/app.git /root/app"
+  command      = ["git", "clone", "--depth", "1", "https://example.org/app.git", "/root/app"]
 
   triggers = {
     container = sandbox_container.agent.claim # a new container, a new run

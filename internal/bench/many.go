@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/terraform-exec/tfexec"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
+)
+
+// measureMany grows one fleet to 200 and then to 1,000, and looks at connections and memory.
+func measureMany(ctx context.Context, provider string, log io.Writer, report func(Metric)) (err error) {
+	s, err := newStage(ctx, provider, lab.Fast())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	w, err := s.workspace()
+	if err != nil {
+		return err
+	}
+
+	if made, err := s.apply(ctx, w, connectionsSize); err != nil || made.failed > 0 {
+		return errors.Join(err, made.failure)
+	}
+	requests, connections, err := s.refresh(ctx, w, connectionsSize)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "refresh of %d: %d requests over %d connections\n", connectionsSize, len(requests), connections)
+	report(atMost("refresh_200_connections", connections, maxConnections))
+
+	made, err := s.apply(ctx, w, memorySize)
+	if err != nil || made.failed > 0 {
+		return errors.Join(err, made.failure)
+	}
+	fmt.Fprintf(log, "grown to %d in %.0f s\n", memorySize, made.wall.Seconds())
+	p, _, err := startProvider(ctx, provider)
+	if err != nil {
+		return err
+	}
+	requests, _, err = s.refresh(ctx, w, memorySize, tfexec.Reattach(p.reattach(s.cli)))
+	peak := p.end()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "refresh of %d: %d requests\n", memorySize, len(requests))
+	if peak > 0 {
+		report(shown("refresh_1000_peak_memory", fmt.Sprintf("%dMiB", peak>>20)))
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
+)
+
+// isPoll says whether a request only waits, for a task's end or for its last log lines.
+func isPoll(r control.Request) bool {
+	return r.Method == "GET" && strings.Contains(r.Path, "/tasks/")
+}
+
+// split counts the requests that are work, and those that only wait.
+func split(requests []control.Request) (work, polls int) {
+	for _, r := range requests {
+		if isPoll(r) {
+			polls++
+		} else {
+			work++
+		}
+	}
+	return work, polls
+}
+
+// describe lists the work, each kind of call with its count, for the log: a figure that is short needs its reason.
+func describe(requests []control.Request) string {
+	counts := map[string]int{}
+	for _, r := range requests {
+		if !isPoll(r) {
+			call := r.Template
+			if call == "" {
+				call = r.Path
+			}
+			counts[r.Method+" "+call]++
+		}
+	}
+	var lines []string
+	for _, call := range slices.Sorted(maps.Keys(counts)) {
+		lines = append(lines, fmt.Sprintf("%d x %s", counts[call], call))
+	}
+	return strings.Join(lines, ", ")
+}

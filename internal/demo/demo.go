@@ -1,0 +1,119 @@
+// Package demo shows the provider's main job, end to end and in a minute: a fleet of sandboxes is made by the real command
+// line with the real binary, used, checked for drift, repaired and destroyed, on a lab inside this process. It works as any
+// user, and leaves nothing behind but Go's build cache.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/target"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/tfcli"
+)
+
+// Options says how the demo is given.
+type Options struct {
+	Out io.Writer
+	// Verbose also shows what the command line prints.
+	Verbose bool
+	// Engine runs the guests: "sim", simulated in this process. Others are for later versions.
+	Engine string
+}
+
+// run is one performance.
+type run struct {
+	Options
+	*narrator
+	root      string // of the checkout
+	dir       string // everything that is written, removed at the end
+	cli       *tfcli.CLI
+	lab       *lab.Lab
+	target    target.Target
+	workspace *tfcli.Workspace
+	fleet     []member
+}
+
+// member is a sandbox of the fleet as the configuration's outputs tell.
+type member struct {
+	name    string
+	vmid    int
+	address string
+}
+
+// Run gives the demo.
+func Run(ctx context.Context, options Options) (err error) {
+	if options.Engine == "" {
+		options.Engine = "sim"
+	}
+	if options.Engine != "sim" {
+		return fmt.Errorf("engine %q is not part of this version; it has \"sim\"", options.Engine)
+	}
+	r := &run{Options: options, narrator: &narrator{out: options.Out}}
+	if r.root, err = tfcli.RepositoryRoot(); err != nil {
+		return err
+	}
+	if r.cli, err = tfcli.Find(ctx); err != nil {
+		return err
+	}
+	cache := filepath.Join(r.root, ".cache")
+	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // the checkout's own folder, as open as the rest of it
+		return err
+	}
+	if r.dir, err = os.MkdirTemp(cache, "demo-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.tidy()) }()
+
+	fmt.Fprintf(r.Out, "A fleet of sandboxes, from nothing to gone: %s with this checkout's provider, against a Proxmox VE\n"+
+		"emulator inside this process. Everything is written below %s and removed at the end.\n", r.cli.Name(), r.relative(r.dir))
+	for _, s := range []struct {
+		title string
+		do    func() ([]string, error)
+	}{
+		{"Build the provider", func() ([]string, error) { return r.build(ctx) }},
+		{"Start the lab", func() ([]string, error) { return r.startLab(ctx) }},
+		{"Apply examples/fleet", func() ([]string, error) { return r.apply(ctx) }},
+		{"Run a command in each sandbox, over SSH", func() ([]string, error) { return r.execute(ctx) }},
+		{"Plan again: nothing must be left to do", func() ([]string, error) { return r.planNothing(ctx) }},
+		{"Change two sandboxes behind Terraform's back", func() ([]string, error) { return r.meddle(ctx) }},
+		{"Plan: the drift is found", func() ([]string, error) { return r.findDrift(ctx) }},
+		{"Apply: the drift is repaired", func() ([]string, error) { return r.repair(ctx) }},
+		{"Destroy", func() ([]string, error) { return r.destroy(ctx) }},
+	} {
+		if err := r.step(s.title, s.do); err != nil {
+			return err
+		}
+	}
+	r.summary()
+	fmt.Fprint(r.Out, next)
+	return nil
+}
+
+const next = `
+What next
+   make lab        a server like this one, to write your own configuration against
+   make install    the provider in a local mirror, for use against a real server
+   examples/       the configuration of this demo, and others
+`
+
+// tidy stops the lab, and with it the guests, and removes what was written, also after a failure or Ctrl-C.
+func (r *run) tidy() error {
+	var err error
+	if r.lab != nil {
+		err = r.lab.Close()
+	}
+	return errors.Join(err, os.RemoveAll(r.dir))
+}
+
+func (r *run) relative(path string) string {
+	if short, err := filepath.Rel(r.root, path); err == nil && !strings.HasPrefix(short, "..") {
+		return short
+	}
+	return path
+}
