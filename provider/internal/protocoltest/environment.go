@@ -1,0 +1,22 @@
+package protocoltest
+
+import (
+	"testing"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/acctest"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider"
+)
+
+// NoEnvironment is an environment without variables, so that those of the machine don't reach a test.
+func NoEnvironment(string) string { return "" }
+
+// For starts a configured server for an acceptance environment. The environment's values come in as variables, so
+// that config holds only what the test is about.
+func For(t testing.TB, env *acctest.Environment, config Values) *Server {
+	t.Helper()
+	variables := env.Variables()
+	return New(t, provider.NewWith(provider.Options{
+		Version: "test",
+		Getenv:  func(name string) string { return variables[name] },
+	}), config)
+}
