@@ -260,13 +260,12 @@ func (job *cloneJob) copyVolume(key string, of int) error {
 	if !job.full && linksNeedBase(st) {
 		v.Parent = source.VolID
 	}
-	if err := t.sleep(took / 4); err != nil {
-		return err
-	}
-	if job.full {
+	if job.full { // making the file system isn't interrupted, copying is
+		t.sleepAnyway(took / 4)
 		t.logFormat(st, v)
+		took -= took / 4
 	}
-	if err := t.sleep(took - took/4); err != nil {
+	if err := t.sleep(took); err != nil {
 		return job.interrupted(err)
 	}
 	if key != "rootfs" {

@@ -69,7 +69,9 @@ func TestParallelClonesOfOneTemplateHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	lab := newCTLab(t, slow(func(d *Delays) { d.CloneLinked = time.Second }))
 	won := 0
-	for _, r := range parallel(4, func(i int) reply { return lab.call("POST", "lxc/9000/clone", form{"newid": string(rune('1'+i)) + "00"}) }) {
+	for _, r := range parallel(4, func(i int) reply {
+		return lab.call("POST", "lxc/9000/clone", form{"newid": string(rune('1'+i)) + "00"})
+	}) {
 		if r.status == 200 {
 			won++
 		} else if r.reason != "CT is locked (disk)" {

@@ -30,27 +30,35 @@ func (s *Server) lxcConfigPut(c *call) (any, error) {
 	if err := c.checkMountStorages(change.set); err != nil {
 		return nil, err
 	}
-	release, err := s.lockGuest(c.ctx, g.VMID)
-	if err != nil {
+	if err := c.storeChange(change); err != nil {
 		return nil, err
+	}
+	return nil, c.sleep(s.delays().Config)
+}
+
+// storeChange makes the change under the container's lock file. A bridge that isn't there is noticed only when the new
+// values are stored.
+func (c *call) storeChange(change configChange) error {
+	s := c.s
+	release, err := s.lockGuest(c.ctx, c.vmid())
+	if err != nil {
+		return err
 	}
 	defer release()
-	if g, err = c.guest(); err != nil {
-		return nil, err
+	g, err := c.guest()
+	if err != nil {
+		return err
 	}
 	if err := g.checkLock(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkDigest(c.params.str("digest"), g.digest()); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.changeConfig(c.ctx, g, change); err != nil {
-		return nil, err
+		return err
 	}
-	if err := c.sleep(s.delays().Config); err != nil {
-		return nil, err
-	}
-	return nil, s.checkBridges(g.Node, g.Config)
+	return s.checkBridges(g.Node, g.Config)
 }
 
 // configChange reads the parameters.

@@ -104,7 +104,11 @@ func (s *Server) lxcCreate(c *call) (any, error) {
 	if unprivileged && !r.restore {
 		config["unprivileged"] = "1"
 	}
-	return s.startCreate(c, r, config, old, overwrites)
+	// Between the first look at the id and its reservation another request may take it.
+	if err := c.sleep(s.delays().Config); err != nil {
+		return nil, err
+	}
+	return s.startCreate(c, r, config, overwrites)
 }
 
 // checkTarget: a new id must be free; a restore over a container must find it stopped and unprotected.
@@ -215,16 +219,19 @@ func parsePublicKeys(text string) ([]string, error) {
 
 // startCreate enters the container, locked, and starts the worker. Until that has ended the configuration shows only
 // the lock.
-func (s *Server) startCreate(c *call, r *createRequest, config map[string]string, old *guest, overwrites bool) (any, error) {
+func (s *Server) startCreate(c *call, r *createRequest, config map[string]string, overwrites bool) (any, error) {
 	verb, kind := "unable to create", "vzcreate"
 	if r.restore {
 		verb, kind = "unable to restore", "vzrestore"
 	}
-	if !overwrites {
-		if err := s.checkVMIDUnused(r.vmid); err != nil {
-			return nil, failf("%s CT %d - %v", verb, r.vmid, err)
+	var old *guest
+	if overwrites {
+		old = s.st.Guests[r.vmid]
+		if err := s.checkTarget(r, old, old != nil); err != nil {
+			return nil, err
 		}
-		old = nil
+	} else if err := s.checkVMIDUnused(r.vmid); err != nil {
+		return nil, failf("%s CT %d - %v", verb, r.vmid, err)
 	}
 	g := &guest{
 		VMID: r.vmid, Node: c.node.Name, Created: s.now(), Config: map[string]string{"lock": "create"},
@@ -270,6 +277,7 @@ func (j *createJob) run() error {
 	}
 	file := s.volumeOn(t.Node, j.r.archive)
 	if file == nil {
+		t.logf("volume '%s' does not exist", j.r.archive)
 		return failf("volume '%s' does not exist", j.r.archive)
 	}
 	delays := s.delays()

@@ -29,7 +29,7 @@ func TestCreateStoresNormalisedOptions(t *testing.T) {
 	log := lab.done("POST", "lxc", createForm("210", form{
 		"description": "first\nsecond", "tags": "b;A;b", "cpulimit": "1.5", "nameserver": "10.10.10.1,10.10.10.2",
 		"ssh-public-keys": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJX1m0ud7hqfzo9qmQuB9o3zPx7qGkz9tS1u4lYp0kH7 me@x",
-		"password": "secret123", "onboot": "1",
+		"password":        "secret123", "onboot": "1",
 	}))
 	if !slices.Contains(log, "extracting archive '/var/lib/vz/template/cache/debian-12-mini_12.12-1_amd64.tar.gz'") {
 		t.Errorf("log:\n%s", strings.Join(log, "\n"))

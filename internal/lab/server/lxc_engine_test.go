@@ -268,7 +268,9 @@ func (e *recordingEngine) Interfaces(_ context.Context, id int) (out []engine.In
 	return out, err
 }
 
-func (e *recordingEngine) Dial(context.Context, string) (net.Conn, error) { return nil, engine.ErrInvalid }
+func (e *recordingEngine) Dial(context.Context, string) (net.Conn, error) {
+	return nil, engine.ErrInvalid
+}
 
 func (e *recordingEngine) Exec(context.Context, int, engine.Command) (int, error) { return 0, nil }
 

@@ -117,8 +117,9 @@ func (s *Server) lxcStop(c *call) (any, error) {
 	}
 	vmid, overrule, skip := c.vmid(), c.params.flag("overrule-shutdown"), c.params.flag("skiplock")
 	return c.startTask("vzstop", strconv.Itoa(vmid), func(t *task) error {
-		if overrule {
-			s.interruptShutdowns(vmid)
+		lead := s.delays().Stop / 4
+		if overrule && s.interruptShutdowns(vmid) {
+			lead = 0 // init is on its way down already
 		}
 		return t.withGuest(vmid, func(g *guest) error {
 			if !skip {
@@ -129,18 +130,20 @@ func (s *Server) lxcStop(c *call) (any, error) {
 			if !g.active() {
 				return nil
 			}
-			return t.kill(g)
+			return t.killAfter(g, lead)
 		})
 	})
 }
 
-// interruptShutdowns ends the shutdown tasks of a container that still wait.
-func (s *Server) interruptShutdowns(vmid int) {
+// interruptShutdowns ends the shutdown tasks of a container that still wait; false if there are none.
+func (s *Server) interruptShutdowns(vmid int) (any bool) {
 	for _, other := range s.st.Tasks {
 		if other.running && other.Type == "vzshutdown" && other.ID == strconv.Itoa(vmid) {
 			other.cancel()
+			any = true
 		}
 	}
+	return any
 }
 
 // withGuest runs a function about a container, holding its lock file.
@@ -157,10 +160,13 @@ func (t *task) withGuest(vmid int, do func(g *guest) error) error {
 	return do(g)
 }
 
-// kill takes a running container down. Its init goes first, its monitor after.
-func (t *task) kill(g *guest) error {
+// kill takes a running container down.
+func (t *task) kill(g *guest) error { return t.killAfter(g, t.s.delays().Stop/4) }
+
+// killAfter is kill with the time until init is gone; its monitor follows later.
+func (t *task) killAfter(g *guest, lead delay) error {
 	s := t.s
-	if err := t.sleep(s.delays().Stop / 4); err != nil {
+	if err := t.sleep(lead); err != nil {
 		return err
 	}
 	vmid := g.VMID

@@ -110,6 +110,6 @@ func (t *task) resize(g *guest, plan *resizePlan) error {
 		}
 		return e.ResizeVolume(ctx, volid, bytes)
 	})
-	t.logResize(volumePathOf(s.st.Storages[storageOf(volid)], volid), before, bytes, running)
+	t.logResize(volumePathOf(s.st.Storages[storageOf(volid)], volid), before, bytes, plan.key == "rootfs", running)
 	return err
 }

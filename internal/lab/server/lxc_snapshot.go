@@ -114,6 +114,9 @@ func (s *Server) lxcSnapshotCreate(c *call) (any, error) {
 // snapshot takes one: prepared and completed under the container's lock file, with lock=snapshot in between.
 func (t *task) snapshot(vmid int, name, description string) error {
 	s := t.s
+	if err := t.sleep(s.delays().Snapshot / 4); err != nil { // the worker comes up
+		return err
+	}
 	var snap *snapshot
 	err := t.withGuest(vmid, func(g *guest) error {
 		if err := s.canSnapshotNow(g, name); err != nil {
@@ -131,7 +134,7 @@ func (t *task) snapshot(vmid int, name, description string) error {
 		return err
 	}
 	volids := sortedKeys(mountsOf(snap.Config))
-	err = t.sleep(s.delays().Snapshot)
+	err = t.sleep(s.delays().Snapshot * 3 / 4)
 	if err == nil {
 		err = s.inEngine(t.ctx, func(ctx context.Context, e engine.Engine) error { return e.Snapshot(ctx, vmid, name, volids...) })
 	}

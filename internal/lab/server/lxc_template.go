@@ -9,12 +9,18 @@ import (
 // volumes: a GET right after it still shows the old ones. The worker holds the lock file, so a clone waits for it.
 func (s *Server) lxcTemplate(c *call) (any, error) {
 	vmid := c.vmid()
+	g, err := c.guest()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.canBeTemplate(g); err != nil { // what can't be is said without waiting for the lock
+		return nil, err
+	}
 	release, err := s.lockGuest(c.ctx, vmid)
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.guest()
-	if err == nil {
+	if g, err = c.guest(); err == nil {
 		err = s.canBeTemplate(g)
 	}
 	if err != nil {
