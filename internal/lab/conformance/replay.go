@@ -56,6 +56,7 @@ func (r *replay) run(exchanges []*Exchange) error {
 			r.started[upid] = true
 		}
 	}
+	silent := silentWaits(exchanges)
 	for i := 0; i < len(exchanges); {
 		e := exchanges[i]
 		switch {
@@ -76,6 +77,9 @@ func (r *replay) run(exchanges []*Exchange) error {
 			}
 			r.record(e, r.send(e))
 			r.stat.after(e)
+			if silent[e] {
+				r.waitSilently(e)
+			}
 			i++
 		}
 	}

@@ -18,7 +18,9 @@ type statClock struct {
 const statPeriod = 10000.0
 
 // phases are the ms from a flow's first call to the service's first look.
-var phases = map[string]float64{"permissions": 6000, "resources": 2500, "pools": 9000, "concurrency": 5000, "two_nodes": 9000}
+var phases = map[string]float64{
+	"permissions": 3000, "resources": 2500, "pools": 9000, "concurrency": 5000, "two_nodes": 9000, "config": 5000, "clone": 9600,
+}
 
 func newStatClock(ctx context.Context, flow string, c *control.Client) statClock {
 	phase, ok := phases[flow]

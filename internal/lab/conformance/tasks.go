@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 )
 
 var cloneLine = regexp.MustCompile(`creating a clone of container (\d+) with ID (\d+)`)
@@ -56,6 +58,9 @@ func (r *replay) startUnrecorded(e *Exchange) error {
 			call.Form["pool"] = "labpool"
 		}
 	case "vzdestroy":
+		// What a flow left locked was unlocked on the node, unrecorded.
+		vmid, _ := strconv.Atoi(id)
+		_ = r.stat.control.ChangeGuest(r.ctx, control.Guest{VMID: vmid, Set: map[string]string{"lock": ""}})
 		call.Method, call.Path = http.MethodDelete, "/nodes/"+node+"/lxc/"+id
 		call.Form = map[string]any{"purge": 1.0, "force": 1.0}
 	case "vzcreate":

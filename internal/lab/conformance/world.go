@@ -26,9 +26,9 @@ type world struct {
 func delays() *server.Delays {
 	ms := time.Millisecond
 	return &server.Delays{
-		Start: 120 * ms, Shutdown: 160 * ms, Stop: 140 * ms, CloneLinked: 40 * ms, CloneFull: 250 * ms, Create: 250 * ms,
-		Destroy: 10 * ms, Snapshot: 15 * ms, Rollback: 15 * ms, DelSnapshot: 15 * ms, Template: 60 * ms, Migrate: 200 * ms,
-		MoveVolume: 100 * ms, Backup: 300 * ms, Resize: 30 * ms, ResizeStopped: 2200 * ms, DirtyMount: 4500 * ms, Config: 2 * ms,
+		Start: 250 * ms, Shutdown: 160 * ms, Stop: 140 * ms, CloneLinked: 40 * ms, CloneFull: 250 * ms, Create: 250 * ms,
+		Destroy: 10 * ms, Snapshot: 8 * ms, Rollback: 15 * ms, DelSnapshot: 8 * ms, Template: 20 * ms, Migrate: 200 * ms,
+		MoveVolume: 100 * ms, Backup: 300 * ms, Resize: 30 * ms, ResizeStopped: 2200 * ms, DirtyMount: 4500 * ms, Config: 10 * ms,
 		LockTimeout: 1000 * ms, AuthFailure: 5 * ms, TaskStop: 300 * ms, FirewallLoop: 500 * ms, DHCP: 250 * ms,
 		StatLoop:       time.Hour, // the replay says when the status service looks
 		IdleConnection: 5 * time.Second,
