@@ -129,6 +129,7 @@ type RootSpec struct {
 	Image          string   // one of Images; empty means the engine's default
 	AuthorizedKeys []string // authorized_keys lines for root
 	Bytes          int64    // size of the root; 0 means the engine's default
+	SharedHostKeys bool     // clones of this guest keep its SSH host keys, as careless templates do
 }
 
 // CloneSpec says what is copied to where.

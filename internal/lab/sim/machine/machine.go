@@ -41,7 +41,11 @@ type Machine struct {
 	nextPID   int
 	units     map[string]bool // systemd units by full name: active or not
 	running   sync.WaitGroup
+	watch     func(p *Process, alive bool)
 }
+
+// KernelRelease is what uname -r says.
+const KernelRelease = "6.8.12-9-pve"
 
 // Options are what a boot decides.
 type Options struct {
@@ -139,4 +143,25 @@ func (m *Machine) MemoryUsed() int64 {
 		used = min(used, limit)
 	}
 	return used
+}
+
+// Memory is the guest's share in bytes; what a small machine has where there is no limit.
+func (m *Machine) Memory() int64 {
+	if n := m.Config().Limits.MemoryBytes; n > 0 {
+		return n
+	}
+	return 2 << 30
+}
+
+// Cores is the number of processors that programs see.
+func (m *Machine) Cores() int { return max(1, m.Config().Limits.Cores) }
+
+// Watch has f called for each process that starts or ends, at once for those that run.
+func (m *Machine) Watch(f func(p *Process, alive bool)) {
+	m.mu.Lock()
+	m.watch = f
+	m.mu.Unlock()
+	for _, p := range m.Processes() {
+		f(p, true)
+	}
 }

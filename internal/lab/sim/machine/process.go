@@ -75,13 +75,17 @@ func (m *Machine) Spawn(ctx context.Context, s Spawn) *Process {
 	ctx, kill := context.WithCancelCause(ctx)
 	p := &Process{PPID: s.PPID, Cred: s.Cred, Argv: slices.Clone(s.Argv), Started: m.Clock.Now(), Context: ctx, machine: m, kill: kill}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	p.PID = m.nextPID
 	p.Cred.PID = p.PID
 	m.nextPID++
 	m.processes[p.PID] = p
 	if p.PID > 1 {
 		m.running.Add(1)
+	}
+	watch := m.watch
+	m.mu.Unlock()
+	if watch != nil {
+		watch(p, true)
 	}
 	return p
 }
@@ -91,7 +95,11 @@ func (p *Process) Exit() {
 	p.gone.Do(func() {
 		p.machine.mu.Lock()
 		delete(p.machine.processes, p.PID)
+		watch := p.machine.watch
 		p.machine.mu.Unlock()
+		if watch != nil {
+			watch(p, false)
+		}
 		if p.PID > 1 {
 			p.machine.running.Done()
 		}

@@ -3,8 +3,6 @@ package shell
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 
@@ -12,7 +10,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim/machine"
-	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim/vfs"
 )
 
 func atoi(s string) int {
@@ -255,6 +252,3 @@ func (s *script) which(h interp.HandlerContext, argv []string) int {
 	}
 	return status
 }
-
-var _ fs.FileInfo = (*vfs.Info)(nil)
-var _ = fmt.Sprint

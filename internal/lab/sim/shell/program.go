@@ -60,6 +60,22 @@ func (ps Programs) Run(ctx context.Context, m *machine.Machine, p Program) int {
 	return ps.run(ctx, m, p, command)
 }
 
+// RunAs is Run with an executable that isn't named by the first argument: login shells are called "-bash".
+func (ps Programs) RunAs(ctx context.Context, m *machine.Machine, executable string, p Program) int {
+	p.fill()
+	argv := p.Argv
+	p.Argv = append([]string{executable}, argv[1:]...)
+	command, found, code := ps.find(m, p)
+	if command == nil {
+		return code
+	}
+	if len(found) == len(argv) {
+		found[0] = argv[0]
+	}
+	p.Argv = found
+	return ps.run(ctx, m, p, command)
+}
+
 func (ps Programs) run(ctx context.Context, m *machine.Machine, p Program, command Command) int {
 	proc := m.Spawn(ctx, machine.Spawn{PPID: p.PPID, Cred: p.Cred, Argv: p.Argv})
 	defer proc.Exit()

@@ -94,6 +94,7 @@ func runShell(c *Call) int {
 		say(c.Stderr, "%s: 0: %v", s.name, err)
 		return 2
 	}
+	a.login = a.login || strings.HasPrefix(c.Argv[0], "-")
 	umask := formatUmask(c.Umask)
 	env := newEnviron(c.Machine, c.Process, c.Env, umask)
 	r, err := interp.New(append(s.handlers(),

@@ -161,8 +161,12 @@ func (t *Tree) drop(n *Inode) {
 		return
 	}
 	t.used -= inodeCost + int64(len(n.Data))
-	t.upper[n.Ino] = nil
 	t.dirty = true
+	if t.lower == nil {
+		delete(t.upper, n.Ino)
+		return
+	}
+	t.upper[n.Ino] = nil
 }
 
 func (t *Tree) room(extra int64) error {

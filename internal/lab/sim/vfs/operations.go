@@ -154,6 +154,20 @@ func (f *FS) Device(name, device string) error {
 	return f.make(Root, "mknod", name, tree.Inode{Mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, Device: device})
 }
 
+// Synthetic makes a file as its inode says, owner and generator included.
+func (f *FS) Synthetic(name string, n tree.Inode) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	w, err := f.walk(Root, name, false)
+	if err == nil && w.exists {
+		err = syscall.EEXIST
+	}
+	if err == nil {
+		_, err = w.dir.tree.Make(w.dir.ino, w.name, n)
+	}
+	return fail("mknod", name, err)
+}
+
 // Readlink reads a symbolic link.
 func (f *FS) Readlink(c Cred, name string) (string, error) {
 	in, err := f.Lstat(c, name)
