@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -93,7 +94,7 @@ func (t *task) migrate(g *guest, to *node, restart bool, timeout int) error {
 	t.stampf("start final cleanup")
 	if wasRunning {
 		t.stampf("start container on target node")
-		t.stampf("# /usr/bin/ssh -e none -o 'HostKeyAlias=%s' root@%s pct start %d", to.Name, to.IP, g.VMID)
+		t.onNode(to, "pct start %d", g.VMID)
 		if err := t.boot(g); err != nil {
 			return err
 		}
@@ -122,12 +123,35 @@ func (t *task) carry(g *guest, from string, to *node) error {
 			return err
 		}
 		s.renameVolume(v, to.Name, volid, v.VMID)
-		t.stampf("successfully imported '%s'", volid)
-		t.stampf("volume '%s' is '%s' on the target", volid, volid)
+		t.logTransfer(v)
 	}
+	t.onNode(to, `pvesr set-state %d \''{}'\'`, g.VMID)
 	g.Node = to.Name
 	s.dirty()
 	return nil
+}
+
+// logTransfer is what the two ends of a volume's copy print.
+func (t *task) logTransfer(v *volume) {
+	blocks, took := v.Size/4096, t.s.delays().Migrate
+	summary := fmt.Sprintf("%d bytes (%.1f GB, %.1f GiB) copied, %.5f s, %d MB/s", v.Size, float64(v.Size)/1e9,
+		float64(v.Size)/(1<<30), took.Seconds(), rate(v.Size, took)/1000/1000)
+	half := v.Size / 2
+	t.stampf("%d bytes (%d MB, %d MiB) copied, 3 s, %d MB/s", half, half/1000/1000, half>>20, rate(half, took)/1000/1000)
+	t.stampf("%d+0 records in", blocks)
+	t.stampf("%d+0 records out", blocks)
+	t.stampf("%s", summary)
+	t.stampf("successfully imported '%s'", v.VolID)
+	t.stampf("%d+%d records in", blocks/32, blocks/11)
+	t.stampf("%d+%d records out", blocks/32, blocks/11)
+	t.stampf("%s", summary)
+	t.stampf("volume '%s' is '%s' on the target", v.VolID, v.VolID)
+}
+
+// onNode logs a command that runs on the other node.
+func (t *task) onNode(to *node, format string, args ...any) {
+	t.stampf("# /usr/bin/ssh -e none -o 'BatchMode=yes' -o 'HostKeyAlias=%[1]s' -o 'UserKnownHostsFile=/etc/pve/nodes/%[1]s/ssh_known_hosts' "+
+		"-o 'GlobalKnownHostsFile=none' root@%[2]s %[3]s", to.Name, to.IP, fmt.Sprintf(format, args...))
 }
 
 // clockText writes a duration as 00:01:02.
