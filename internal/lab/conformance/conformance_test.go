@@ -11,16 +11,12 @@ const minimum = 0.95
 
 func TestTheLabAnswersTheClaimedFlowsAsRecorded(t *testing.T) {
 	t.Parallel()
-	var results []Result
-	for _, flow := range Claimed() {
-		found, err := Replay(t.Context(), flow)
-		if errors.Is(err, ErrNoTraces) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		results = append(results, found...)
+	results, err := ReplayAll(t.Context(), Claimed())
+	if errors.Is(err, ErrNoTraces) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	var out strings.Builder
 	agree, all, err := Report(&out, results, true)

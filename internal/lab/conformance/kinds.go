@@ -51,9 +51,11 @@ func normalLog(line string) string {
 
 // measured are keys whose values the recording node measured; they are compared by type.
 var measured = keySet(`cpu mem disk netin netout uptime diskread diskwrite pid pstart starttime endtime time ctime snaptime
-	used avail free available used_fraction loadavg idle wait shared kversion cpuinfo current-kernel memory rootfs swap ksm maxdisk_running
-	pressurecpusome pressurecpufull pressureiosome pressureiofull pressurememorysome pressurememoryfull memhost boot-info saved
-	ssl_fingerprint ip t_time size_of_archive`)
+	used avail free available used_fraction loadavg idle wait kversion memhost saved
+	pressurecpusome pressurecpufull pressureiosome pressureiofull pressurememorysome pressurememoryfull`)
+
+// machine are keys under which a node's status describes the machine; as options of a container they are compared.
+var machine = keySet("cpuinfo current-kernel memory rootfs swap ksm boot-info")
 
 // sets are keys whose text is a list without an order.
 var sets = keySet("content privs groups")

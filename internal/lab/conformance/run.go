@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 )
@@ -69,6 +72,23 @@ func Replay(ctx context.Context, flow string) (results []Result, err error) {
 		return nil, fmt.Errorf("flow %s: %w", flow, err)
 	}
 	return r.results, nil
+}
+
+// ReplayAll replays flows, a few at a time, each against a lab of its own. Results come in the order of the flows.
+func ReplayAll(ctx context.Context, flows []string) ([]Result, error) {
+	found := make([][]Result, len(flows))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for i, flow := range flows {
+		group.Go(func() (err error) {
+			found[i], err = Replay(ctx, flow)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(found...), nil
 }
 
 // Report writes what was found: a line for each flow, with verbose every difference, at last "N of M exchanges agree".

@@ -35,17 +35,13 @@ func run(ctx context.Context, flow string, verbose bool, minimum float64) (int, 
 	if flow != "" {
 		flows = strings.Split(flow, ",")
 	}
-	var results []conformance.Result
-	for _, name := range flows {
-		found, err := conformance.Replay(ctx, name)
-		if errors.Is(err, conformance.ErrNoTraces) {
-			fmt.Println("no recordings here, nothing is compared:", err)
-			return 0, nil
-		}
-		if err != nil {
-			return 1, err
-		}
-		results = append(results, found...)
+	results, err := conformance.ReplayAll(ctx, flows)
+	if errors.Is(err, conformance.ErrNoTraces) {
+		fmt.Println("Nothing is compared:", err)
+		return 0, nil
+	}
+	if err != nil {
+		return 1, err
 	}
 	agree, all, err := conformance.Report(os.Stdout, results, verbose)
 	if err != nil || float64(agree)*100 < minimum*float64(all) {
