@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestDocumentationFragmentsAreValid(t *testing.T) {
 		}
 		fmt.Fprintf(&modules, "# %s\nmodule %q {\n  source = \"./%s\"\n}\n", f.from, module, module)
 	}
-	write(t, filepath.Join(root, "main.tf"), modules.String()+imports.String())
+	write(t, filepath.Join(root, "main.tf"), providerSource+modules.String()+imports.String())
 
 	workspace, err := cli.NewWorkspace(tfcli.WorkspaceOptions{Config: root, Dir: t.TempDir(), ProviderDir: providerDir(t)})
 	if err != nil {
@@ -77,7 +78,8 @@ func validate(t *testing.T, tf *tfexec.Terraform, fragments []fragment) {
 
 func isImport(content string) bool { return strings.HasPrefix(content, "import {") }
 
-// writeModule makes a fragment a module: with the provider's source, unless it says that itself.
+// writeModule makes a fragment a module: with the provider's source, unless it says that itself, and an import with the
+// resource that it imports to, as the example of that resource has it.
 func writeModule(t *testing.T, dir string, f fragment) {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -85,13 +87,29 @@ func writeModule(t *testing.T, dir string, f fragment) {
 	}
 	content := f.content
 	if isImport(content) {
-		content = "resource \"sandbox_container\" \"agent\" {\n  hostname = \"agent-01\"\n  network  = { ipv4 = \"auto\" }\n}\n"
+		content = importedResource(t, f)
 	}
 	write(t, filepath.Join(dir, "main.tf"), content)
 	if !strings.Contains(content, "required_providers") {
-		write(t, filepath.Join(dir, "versions.tf"),
-			"terraform {\n  required_providers {\n    sandbox = {\n      source = \""+tfcli.Source+"\"\n    }\n  }\n}\n")
+		write(t, filepath.Join(dir, "versions.tf"), providerSource)
 	}
+}
+
+const providerSource = "terraform {\n  required_providers {\n    sandbox = {\n      source = \"" + tfcli.Source + "\"\n    }\n  }\n}\n"
+
+var importTo = regexp.MustCompile(`to = (\w+)\.\w+`)
+
+func importedResource(t *testing.T, f fragment) string {
+	t.Helper()
+	to := importTo.FindStringSubmatch(f.content)
+	if to == nil {
+		t.Fatalf("%s: an import block without a target", f.from)
+	}
+	example, err := os.ReadFile(filepath.Join("resources", to[1], "resource.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(example)
 }
 
 // readFragments collects the fenced blocks marked as Terraform's from the README and the generated documentation.

@@ -126,6 +126,6 @@ func unprotectAndDelete(ctx context.Context, client *pve.Client, g leftover) err
 	if err != nil {
 		return err
 	}
-	_, err = client.Wait(ctx, upid, nil)
+	_, err = client.Wait(ctx, upid, func(string) {}) // warnings don't matter to what is thrown away
 	return err
 }
