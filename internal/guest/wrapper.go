@@ -80,7 +80,9 @@ func (c Command) encode(login string) (line, header string, err error) {
 	return line, code.String() + "\n", nil
 }
 
-// quote makes one shell word of any text without NUL, on one line.
+// quote makes one shell word of any text without NUL, on one line. Single
+// quotes go into double ones, not behind a backslash: mvdan.cc/sh, which
+// simulated guests use, keeps that backslash in an assignment.
 func quote(text string) string {
-	return "'" + strings.NewReplacer("'", `'\''`, "\n", `'"$__n"'`).Replace(text) + "'"
+	return "'" + strings.NewReplacer("'", `'"'"'`, "\n", `'"$__n"'`).Replace(text) + "'"
 }
