@@ -28,5 +28,5 @@ func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// randomJitter needs no security: it only keeps clients from moving in step.
-func randomJitter() float64 { return rand.Float64() }
+// randomJitter keeps clients from moving in step.
+func randomJitter() float64 { return rand.Float64() } //nolint:gosec // nothing is guarded by it

@@ -94,8 +94,9 @@ func (e *ConfigError) Error() string { return "pve: " + e.Field + ": " + e.Probl
 const apiPath = "/api2/json"
 
 var (
-	tokenForm = regexp.MustCompile(`^[^\s@!=]+@[A-Za-z][A-Za-z0-9._-]+![A-Za-z][A-Za-z0-9._-]+=[^\s]+$`)
-	userForm  = regexp.MustCompile(`^[^\s@!/:]+@[A-Za-z][A-Za-z0-9._-]+$`)
+	// A user's name may hold an "@" of its own ("ann@example.org@ldap").
+	tokenForm = regexp.MustCompile(`^[^\s:/!=]+@[A-Za-z][A-Za-z0-9._-]+![A-Za-z][A-Za-z0-9._-]+=\S+$`)
+	userForm  = regexp.MustCompile(`^[^\s:/!]+@[A-Za-z][A-Za-z0-9._-]+$`)
 )
 
 // normalise checks cfg and fills in its defaults. No value of a secret is part
@@ -137,11 +138,12 @@ func (cfg Config) normalise() (Config, *url.URL, error) {
 		bad("TLS", "settings make no sense for an endpoint that starts with http://")
 	}
 
-	for field, d := range map[string]*time.Duration{
-		"RequestTimeout": &cfg.RequestTimeout, "RetryFor": &cfg.RetryFor, "PollPatience": &cfg.PollPatience,
-	} {
-		if *d < 0 {
-			bad(field, "must not be negative, got %s", *d)
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"RequestTimeout", cfg.RequestTimeout}, {"RetryFor", cfg.RetryFor}, {"PollPatience", cfg.PollPatience}} {
+		if d.value < 0 {
+			bad(d.field, "must not be negative, got %s", d.value)
 		}
 	}
 	if cfg.MaxInFlight < 0 {

@@ -85,6 +85,18 @@ func TestNonsenseIsRefusedByTheFieldsName(t *testing.T) {
 	}
 }
 
+func TestNamesThatTheServerAllowsAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, user := range []string{"root@pam", "ci@pve", "ann@example.org@ldap", "a.b-c@my-realm.1"} {
+		if _, err := New(Config{Endpoint: "https://pve:8006", Username: user, Password: "x"}); err != nil {
+			t.Errorf("%s: %v", user, err)
+		}
+		if _, err := New(Config{Endpoint: "https://pve:8006", Token: user + "!t-1=0000"}); err != nil {
+			t.Errorf("token of %s: %v", user, err)
+		}
+	}
+}
+
 func TestAllProblemsAreNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{TLS: TLSConfig{Fingerprint: "x"}, MaxInFlight: -1})

@@ -44,8 +44,10 @@ var (
 )
 
 func planOf(t reflect.Type) structPlan {
-	if p, ok := plans.Load(t); ok {
-		return p.(structPlan)
+	if known, ok := plans.Load(t); ok {
+		if p, ok := known.(structPlan); ok {
+			return p
+		}
 	}
 	p := structPlan{extra: -1}
 	for i := range t.NumField() {

@@ -173,5 +173,9 @@ func shared[T any](ctx context.Context, l *Lists, name string, fetch func(contex
 	if s.err != nil {
 		return zero, s.err
 	}
-	return s.value.(T), nil
+	value, ok := s.value.(T)
+	if !ok {
+		return zero, fmt.Errorf("pve: the shared list %q holds a %T", name, s.value)
+	}
+	return value, nil
 }

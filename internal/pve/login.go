@@ -198,6 +198,7 @@ func (l *login) post(ctx context.Context, p params, repeatable bool) (ticketAnsw
 		}
 		return out, err
 	}
+	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		return out, err
@@ -208,7 +209,10 @@ func (l *login) post(ctx context.Context, p params, repeatable bool) (ticketAnsw
 	var envelope struct {
 		Data json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(body, &envelope); err != nil || isNull(envelope.Data) {
+	if err := json.Unmarshal(body, &envelope); err != nil {
+		return out, &AnswerError{Method: http.MethodPost, Path: ticketPath, Err: err}
+	}
+	if isNull(envelope.Data) {
 		return out, nil // accept says what is missing
 	}
 	if err := decodeObject(envelope.Data, &out); err != nil {

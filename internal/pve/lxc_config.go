@@ -139,9 +139,7 @@ func (c *LXCConfig) Flag(key string) bool {
 	return err == nil && b
 }
 
-// Hostname, Digest, Lock and the others below are the keys of these names; an
-// absent one is empty.
-
+// Hostname is the container's name.
 func (c *LXCConfig) Hostname() string { return c.Raw["hostname"] }
 
 // Description is the notes, without the newline that the server adds.
@@ -236,16 +234,25 @@ type Net struct{ Properties }
 // ParseNet reads a netN value.
 func ParseNet(s string) Net { return Net{ParseProperties(s)} }
 
-func (n Net) Name() string   { return n.Text("name") }
+// Name is the interface's name inside the container.
+func (n Net) Name() string { return n.Text("name") }
+
+// Bridge is the host's bridge that it is on.
 func (n Net) Bridge() string { return n.Text("bridge") }
 
 // MAC is the hardware address, in the case that it was given in.
 func (n Net) MAC() string { return n.Text("hwaddr") }
 
-// IP is "dhcp", "manual" or an address with its prefix length; IP6 also "auto".
-func (n Net) IP() string       { return n.Text("ip") }
-func (n Net) Gateway() string  { return n.Text("gw") }
-func (n Net) IP6() string      { return n.Text("ip6") }
+// IP is "dhcp", "manual" or an address with its prefix length, "" for none.
+func (n Net) IP() string { return n.Text("ip") }
+
+// Gateway is the IPv4 gateway.
+func (n Net) Gateway() string { return n.Text("gw") }
+
+// IP6 is as IP, and may be "auto".
+func (n Net) IP6() string { return n.Text("ip6") }
+
+// Gateway6 is the IPv6 gateway.
 func (n Net) Gateway6() string { return n.Text("gw6") }
 
 // Firewall reports whether the guest's firewall rules apply to the interface.

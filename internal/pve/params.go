@@ -30,13 +30,6 @@ func (p params) setFlag(key string, value bool) {
 	}
 }
 
-// setOptional sets key to 0 or 1 unless value is nil.
-func (p params) setOptional(key string, value *bool) {
-	if value != nil {
-		p[key] = Bool(*value)
-	}
-}
-
 // encode returns the parameters as a form. Every value is percent-encoded in
 // full: a bare "=" in one is read by the server as another key.
 func (p params) encode() string {

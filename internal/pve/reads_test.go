@@ -128,7 +128,7 @@ func TestAForbiddenCallNamesPrivilegeAndPath(t *testing.T) {
 	c, _ := testClient(t, s.URL)
 	_, err := c.CloneLXC(t.Context(), "pve1", 9000, CloneOptions{NewID: 100})
 	var e *Error
-	if !errors.As(err, &e) || e.Privilege != "VM.Clone" || e.PrivilegePath != "/vms/9000" || e.Path != "/nodes/pve1/lxc/9000/clone" || e.Method != "POST" {
+	if !errors.As(err, &e) || e.Privilege != "VM.Clone" || e.PrivilegePath != "/vms/9000" || e.Path != "/nodes/pve1/lxc/9000/clone" || e.Method != http.MethodPost {
 		t.Fatalf("got %+v", err)
 	}
 	if !strings.Contains(err.Error(), "give API token ci@pve!tests the privilege VM.Clone on /vms/9000") {
@@ -231,7 +231,7 @@ func TestEveryRecordedAnswerCanBeRead(t *testing.T) {
 	read := 0
 	used := make([]bool, len(readers))
 	for _, e := range recorded(t) {
-		if e.Method != "GET" || e.Status != 200 {
+		if e.Method != http.MethodGet || e.Status != 200 {
 			continue
 		}
 		var body struct {

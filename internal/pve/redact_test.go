@@ -128,3 +128,12 @@ func TestParametersThatAreSecretAreKnownByName(t *testing.T) {
 		}
 	}
 }
+
+// A value that is too short to be looked for in texts is hidden by its name.
+func TestAShortSecretIsHiddenByItsName(t *testing.T) {
+	t.Parallel()
+	got := newRedactor(Config{}).forCall(t.Context()).showForm("otp=12&cores=34")
+	if got != "cores=34 otp="+redacted {
+		t.Errorf("got %s", got)
+	}
+}

@@ -44,14 +44,14 @@ func (c *Client) Wait(ctx context.Context, upid UPID, warn WarnFunc) (TaskResult
 	for {
 		status, err := c.TaskStatus(singleAttempt(ctx), upid)
 		switch {
+		case err == nil && !status.Running():
+			return c.taskEnd(ctx, upid, status.ExitStatus, waited(), warn)
 		case context.Cause(ctx) != nil:
 			return TaskResult{}, &TaskError{UPID: upid, StillRunning: true, Err: context.Cause(ctx)}
 		case err != nil:
 			if !failing.bearable(err, c.cfg) {
 				return TaskResult{}, &TaskError{UPID: upid, StillRunning: true, Err: err, Meaning: MeaningOf(err)}
 			}
-		case !status.Running():
-			return c.taskEnd(ctx, upid, status.ExitStatus, waited(), warn)
 		default:
 			failing = pollFailures{}
 		}
