@@ -228,7 +228,7 @@ func (j *backupJobRun) archive(st *storage, g *guest, begun time.Time) error {
 	t.logf("INFO: archive file size: %dMB", size/1000/1000)
 	v := &volume{
 		VolID: volid, Node: t.Node, Content: "backup", Format: ending, Size: size, Used: size, VMID: vmid,
-		CTime: begun.Unix(), Protect: j.protect, Blob: file, Archive: &archive{Config: config, Raw: slices.Clone(g.Raw)},
+		CTime: begun.Unix(), Protect: j.protect, Blob: file, Archive: &archive{Config: config, Raw: slices.Clone(g.Raw), Systemd: g.Systemd},
 	}
 	if st.Shared {
 		v.Node = ""

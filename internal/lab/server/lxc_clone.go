@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
@@ -129,6 +130,7 @@ func (c *call) planClone(src *guest, newid int, target string) (*cloneJob, error
 	job.config["lock"] = "create"
 	job.dst = &guest{
 		VMID: newid, Node: target, Config: job.config, Raw: slices.Clone(raw), Created: c.s.now(), Firewall: src.Firewall.clone(),
+		Systemd: src.Systemd,
 	}
 	return job, nil
 }
@@ -261,9 +263,10 @@ func (job *cloneJob) copyVolume(key string, of int) error {
 		v.Parent = source.VolID
 	}
 	if job.full { // making the file system isn't interrupted, copying is
-		t.sleepAnyway(took / 4)
+		format := min(took/4, 600*time.Millisecond)
+		t.sleepAnyway(format)
 		t.logFormat(st, v)
-		took -= took / 4
+		took -= format
 	}
 	if err := t.sleep(took); err != nil {
 		return job.interrupted(err)

@@ -181,6 +181,22 @@ func contains(list []string, item string) bool {
 	return false
 }
 
+// systemdIn guesses the version of systemd in a template file from its name; 0 for a small one without.
+func systemdIn(archive string) int {
+	if !strings.Contains(archive, "-standard_") {
+		return 0
+	}
+	for _, known := range []struct {
+		name    string
+		version int
+	}{{"debian-12", 252}, {"debian-13", 257}, {"ubuntu-22.04", 249}, {"ubuntu-24.04", 255}} {
+		if strings.Contains(archive, known.name) {
+			return known.version
+		}
+	}
+	return 0
+}
+
 // createConfig is the configuration that the options make, without volumes.
 func (s *Server) createConfig(r *createRequest) (map[string]string, error) {
 	config := map[string]string{}
@@ -235,6 +251,7 @@ func (s *Server) startCreate(c *call, r *createRequest, config map[string]string
 	}
 	g := &guest{
 		VMID: r.vmid, Node: c.node.Name, Created: s.now(), Config: map[string]string{"lock": "create"},
+		Systemd: systemdIn(r.archive),
 	}
 	if old != nil { // what was there is replaced at the end, if all goes well
 		g.Firewall = old.Firewall

@@ -95,27 +95,25 @@ func (t *task) logHostKeys(hostname string) {
 
 // logCopy is the statistics that copying a file tree prints.
 func (t *task) logCopy(files, bytes int64) {
-	for _, line := range []string{
+	t.Lines = append(t.Lines,
 		"",
-		"Number of files: " + fileKinds(files+2),
-		"Number of created files: " + fileKinds(files),
+		"Number of files: "+fileKinds(files+2),
+		"Number of created files: "+fileKinds(files),
 		"Number of deleted files: 0",
-		"Number of regular files transferred: " + thousands(files*8/10),
+		"Number of regular files transferred: "+thousands(files*8/10),
 		fmt.Sprintf("Total file size: %s bytes", thousands(bytes)),
 		fmt.Sprintf("Total transferred file size: %s bytes", thousands(bytes)),
 		fmt.Sprintf("Literal data: %s bytes", thousands(bytes)),
 		"Matched data: 0 bytes",
-		"File list size: " + thousands(files*20),
+		"File list size: "+thousands(files*20),
 		"File list generation time: 0.001 seconds",
 		"File list transfer time: 0.000 seconds",
-		"Total bytes sent: " + thousands(bytes+files*60),
-		"Total bytes received: " + thousands(files*16),
+		"Total bytes sent: "+thousands(bytes+files*60),
+		"Total bytes received: "+thousands(files*16),
 		"",
 		fmt.Sprintf("sent %s bytes  received %s bytes  %s bytes/sec", thousands(bytes+files*60), thousands(files*16), thousands(bytes)+".00"),
 		fmt.Sprintf("total size is %s  speedup is 1.00", thousands(bytes)),
-	} {
-		t.Lines = append(t.Lines, line)
-	}
+	)
 }
 
 // fileKinds splits a number of files as they are in a small Debian.

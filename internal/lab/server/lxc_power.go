@@ -72,8 +72,17 @@ func (t *task) startLocked(vmid int) error {
 	if err := s.checkBridges(g.Node, g.Config); err != nil {
 		return err
 	}
-	return t.boot(g)
+	if err := t.boot(g); err != nil {
+		return err
+	}
+	if g.Systemd >= systemdNeedsNesting && parseFeatures(g.Config["features"])["nesting"] != "1" {
+		t.warnf("Systemd %d detected. You may need to enable nesting.", g.Systemd)
+	}
+	return nil
 }
+
+// systemdNeedsNesting is the version from which a start without nesting ends with a warning.
+const systemdNeedsNesting = 241
 
 // boot takes a container from stopped to running. A little while passes before its monitor is seen.
 func (t *task) boot(g *guest) error {
@@ -136,14 +145,15 @@ func (s *Server) lxcStop(c *call) (any, error) {
 }
 
 // interruptShutdowns ends the shutdown tasks of a container that still wait; false if there are none.
-func (s *Server) interruptShutdowns(vmid int) (any bool) {
+func (s *Server) interruptShutdowns(vmid int) bool {
+	found := false
 	for _, other := range s.st.Tasks {
 		if other.running && other.Type == "vzshutdown" && other.ID == strconv.Itoa(vmid) {
 			other.cancel()
-			any = true
+			found = true
 		}
 	}
-	return any
+	return found
 }
 
 // withGuest runs a function about a container, holding its lock file.

@@ -153,3 +153,19 @@ func TestOrderedTaskFailureLeavesNoLock(t *testing.T) {
 	lab.fails("POST", "lxc/9000/clone", form{"newid": "410"}, "no space left")
 	lab.clone(410)
 }
+
+func TestStartOfSystemdWithoutNestingEndsWithAWarning(t *testing.T) {
+	t.Parallel()
+	lab := newCTLab(t)
+	lab.s.lock()
+	(&Seeder{s: lab.s}).TemplateFile("local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst", 1000)
+	lab.s.unlock()
+	lab.done("POST", "lxc", createForm("411", form{"ostemplate": "local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst"}))
+	exit, log := lab.wait(lab.begin("POST", "lxc/411/status/start", nil))
+	if exit != "WARNINGS: 1" || log[0] != "WARN: Systemd 252 detected. You may need to enable nesting." {
+		t.Errorf("start ended with %q, %q", exit, log)
+	}
+	lab.done("POST", "lxc/411/status/stop", nil)
+	lab.ok("PUT", "lxc/411/config", form{"features": "nesting=1"})
+	lab.done("POST", "lxc/411/status/start", nil)
+}

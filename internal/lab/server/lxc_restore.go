@@ -72,7 +72,7 @@ func (j *createJob) merge(from *archive, given map[string]string) {
 	}
 	maps.Copy(merged, given)
 	maps.Copy(merged, j.config)
-	j.config, j.g.Raw = merged, from.Raw
+	j.config, j.g.Raw, j.g.Systemd = merged, from.Raw, from.Systemd
 	j.fillIn()
 }
 

@@ -79,6 +79,8 @@ type guest struct {
 	Active map[string]string `json:"active,omitempty"`
 	// stat is what the status service last saw: what /cluster/resources and pools show. Nil: not seen yet.
 	stat *guestStat
+	// Systemd is the version of systemd in the container, 0 without: a start without nesting warns about it.
+	Systemd int `json:"systemd,omitempty"`
 	// phase is what the container does between stopped and running. Not kept: a restart finds it steady.
 	phase guestPhase
 }
@@ -145,8 +147,9 @@ type volume struct {
 
 // archive is the inside of a backup.
 type archive struct {
-	Config map[string]string `json:"config"`
-	Raw    [][2]string       `json:"raw,omitempty"`
+	Config  map[string]string `json:"config"`
+	Raw     [][2]string       `json:"raw,omitempty"`
+	Systemd int               `json:"systemd,omitempty"`
 }
 
 // pool is a resource pool.
