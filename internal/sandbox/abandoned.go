@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
@@ -31,7 +32,7 @@ func (m *Manager) removeAbandoned(ctx context.Context, resources []pve.Resource,
 		if ref == nil {
 			continue
 		}
-		if err := m.destroyMarked(ctx, *ref, w); err != nil && !errors.Is(err, ErrGone) {
+		if err := m.removeOne(ctx, *ref, w); err != nil && !errors.Is(err, ErrGone) {
 			w.add("An abandoned creation could not be removed", fmt.Sprintf("Container %d was left behind by a run that was killed: %v", r.VMID, err))
 			continue
 		}
@@ -43,6 +44,17 @@ func (m *Manager) removeAbandoned(ctx context.Context, resources []pve.Resource,
 		}
 	}
 	return removed, nil
+}
+
+// abandonedPatience bounds the removal of one leftover: the creation that
+// found it has its own time limit, and a lock that nobody holds any more
+// (a node that crashed during a clone) never goes away by itself.
+const abandonedPatience = 30 * time.Second
+
+func (m *Manager) removeOne(ctx context.Context, ref Ref, w *warnings) error {
+	ctx, cancel := context.WithTimeout(ctx, abandonedPatience)
+	defer cancel()
+	return m.destroyMarked(ctx, ref, w)
 }
 
 // abandoned returns the ref of a container that may be removed, else nil.

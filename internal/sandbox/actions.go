@@ -22,6 +22,7 @@ func (m *Manager) task(ctx context.Context, upid pve.UPID, w *warnings) error {
 // action is a change that the server makes as a task.
 type action struct {
 	what string // for messages, e.g. "start container 105"
+	ref  Ref    // of the container
 	// send makes the call. An empty UPID without an error says that there is
 	// nothing left to do.
 	send func(ctx context.Context) (pve.UPID, error)
@@ -34,7 +35,7 @@ type action struct {
 func (m *Manager) do(ctx context.Context, a action, w *warnings) error {
 	lost := false
 	attempt := 0
-	return m.whileLocked(ctx, a.what, func(ctx context.Context) error {
+	return m.whileLocked(ctx, a.what, a.ref.Node, a.ref.VMID, func(ctx context.Context) error {
 		for {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -72,9 +73,9 @@ func (m *Manager) do(ctx context.Context, a action, w *warnings) error {
 
 // write sends a change that the server makes at once and that may be sent
 // twice. Like do, it waits for locks and survives lost answers.
-func (m *Manager) write(ctx context.Context, what string, send func(ctx context.Context) error) error {
+func (m *Manager) write(ctx context.Context, ref Ref, what string, send func(ctx context.Context) error) error {
 	attempt := 0
-	return m.whileLocked(ctx, what, func(ctx context.Context) error {
+	return m.whileLocked(ctx, what, ref.Node, ref.VMID, func(ctx context.Context) error {
 		for {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

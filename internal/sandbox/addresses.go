@@ -24,11 +24,11 @@ func addToIPv4(a netip.Addr, n int) (netip.Addr, bool) {
 	}
 	b := a.As4()
 	sum := uint64(b[0])<<24 | uint64(b[1])<<16 | uint64(b[2])<<8 | uint64(b[3])
-	sum += uint64(n) //nolint:gosec // n is not negative
+	sum += uint64(n)
 	if sum > 0xffffffff {
 		return netip.Addr{}, false
 	}
-	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true //nolint:gosec // bytes of the sum
+	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
 }
 
 // broadcast is the last address of an IPv4 net. Nets of 31 and 32 bits have

@@ -81,7 +81,11 @@ func (c *creation) makeAs(ctx context.Context) error {
 	what := c.what()
 	// A lock failure may be the answer, or the exit status of the task: then the
 	// server has removed what it began.
-	return c.m.whileLocked(ctx, what, func(ctx context.Context) error {
+	locked := c.spec.Source.TemplateID // a clone locks its source
+	if locked == 0 {
+		locked = c.ref.VMID
+	}
+	return c.m.whileLocked(ctx, what, c.origin, locked, func(ctx context.Context) error {
 		upid, err := c.call(ctx)
 		if err != nil {
 			return err

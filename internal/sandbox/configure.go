@@ -215,7 +215,8 @@ func sameProperties(a, b pve.Properties) bool {
 	for _, key := range keys {
 		va := a.Text(key)
 		vb, ok := b.Get(key)
-		if !ok || va != vb && !(key == "hwaddr" && strings.EqualFold(va, vb)) {
+		same := va == vb || key == "hwaddr" && strings.EqualFold(va, vb)
+		if !ok || !same {
 			return false
 		}
 	}

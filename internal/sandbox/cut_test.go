@@ -244,7 +244,7 @@ func (w *world) stoppedCreate(t *testing.T, want sandbox.Spec, n int) bool {
 func TestDestroyOfATaintedSandboxStopsTheTaskThatStillMakesIt(t *testing.T) {
 	t.Parallel()
 	delays := lab.Fast()
-	delays.CloneFull = time.Minute
+	delays.CloneFull = 4 * time.Second
 	w := newWorld(t, lab.Options{Delays: delays})
 	want := spec("slow")
 	want.FullClone = true

@@ -88,6 +88,7 @@ func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error
 	}
 	err = m.do(ctx, action{
 		what: fmt.Sprintf("destroy container %d", ref.VMID),
+		ref:  ref,
 		send: func(ctx context.Context) (pve.UPID, error) {
 			upid, err := m.pve.DeleteLXC(ctx, node, ref.VMID, pve.DeleteOptions{Force: true, Purge: true})
 			if pve.Means(err, pve.NoSuchGuest) {
@@ -128,11 +129,11 @@ func (m *Manager) destroyError(ref Ref, cfg *pve.LXCConfig, err error) error {
 		return wrapped
 	}
 	switch {
-	case e.Kind == ErrInUse && cfg.Template():
+	case errors.Is(e.Kind, ErrInUse) && cfg.Template():
 		e.Remedy = "linked clones need this template's disk: destroy them first, or make them independent (a full clone)"
-	case e.Kind == ErrInUse:
+	case errors.Is(e.Kind, ErrInUse):
 		e.Remedy = "linked clones need its disk: destroy them first"
-	case e.Kind == ErrLocked:
+	case errors.Is(e.Kind, ErrLocked):
 		e.Remedy = fmt.Sprintf("a task on node %s holds it; when none does any more, remove the lock on the node: pct unlock %d", ref.Node, ref.VMID)
 	}
 	return e

@@ -142,7 +142,7 @@ func TestFailedTaskAtEachStepOfCreateIsAnErrorThatTheNextRunRepairs(t *testing.T
 					}
 					var saved state
 					p := w.process()
-					out, err := p.Create(w.context(), want, saved.accept)
+					_, err := p.Create(w.context(), want, saved.accept)
 					w.calm()
 					if left := w.marked(); len(left) > 1 || len(left) == 1 && left[0] != saved.ref.VMID {
 						t.Fatalf("task %d: left behind %v, in the state %d (%v)", n, left, saved.ref.VMID, err)
@@ -154,7 +154,6 @@ func TestFailedTaskAtEachStepOfCreateIsAnErrorThatTheNextRunRepairs(t *testing.T
 						t.Fatalf("task %d: left after destroy %v", n, left)
 					}
 					if err == nil {
-						_ = out
 						break
 					}
 					failures++

@@ -42,7 +42,7 @@ func (f *finishing) run(ctx context.Context) error {
 	if err != nil {
 		return f.m.step("create", f.ref, "work out the configuration", err)
 	}
-	err = f.m.write(ctx, fmt.Sprintf("configure container %d", f.ref.VMID), func(ctx context.Context) error {
+	err = f.m.write(ctx, f.ref, fmt.Sprintf("configure container %d", f.ref.VMID), func(ctx context.Context) error {
 		return f.m.pve.UpdateLXC(ctx, f.ref.Node, f.ref.VMID, c.update(""))
 	})
 	if err != nil {
@@ -214,7 +214,7 @@ func (f *finishing) sealOnce(ctx context.Context, ready Marker) error {
 	if err != nil {
 		return err
 	}
-	return f.m.write(ctx, fmt.Sprintf("mark container %d as ready", f.ref.VMID), func(ctx context.Context) error {
+	return f.m.write(ctx, f.ref, fmt.Sprintf("mark container %d as ready", f.ref.VMID), func(ctx context.Context) error {
 		return f.m.pve.UpdateLXC(ctx, f.ref.Node, f.ref.VMID, pve.LXCUpdate{
 			Set: map[string]string{"description": description}, Digest: f.now.Digest(),
 		})

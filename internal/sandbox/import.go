@@ -67,7 +67,7 @@ func (m *Manager) adopt(ctx context.Context, ref Ref, text string, cfg *pve.LXCC
 	}
 	tags := append(cfg.Tags(), OwnerTag(m.settings.Owner))
 	set := map[string]string{"description": description, "tags": joinTags(tags)}
-	err = m.write(ctx, fmt.Sprintf("adopt container %d", ref.VMID), func(ctx context.Context) error {
+	err = m.write(ctx, ref, fmt.Sprintf("adopt container %d", ref.VMID), func(ctx context.Context) error {
 		return m.pve.UpdateLXC(ctx, ref.Node, ref.VMID, pve.LXCUpdate{Set: set, Digest: cfg.Digest()})
 	})
 	if pve.Means(err, pve.DigestMismatch) {

@@ -188,7 +188,7 @@ func TestStrangersAtOurIdsAreNeverTouched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.client.Wait(ctx, upid, nil); err != nil {
+		if _, err := p.client.Wait(ctx, upid, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		guestCopy.Set = map[string]string{"description": s.Marker.String() + "\n"}
@@ -242,7 +242,7 @@ func TestStrangersAtOurIdsAreNeverTouched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.client.Wait(ctx, upid, nil); err != nil {
+		if _, err := p.client.Wait(ctx, upid, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.Import(ctx, "555"); !errors.Is(err, sandbox.ErrUnmarked) || !strings.Contains(err.Error(), "adopt") {
@@ -407,7 +407,7 @@ func TestRestartAppliesWhatIsPendingAndIsAnotherBoot(t *testing.T) {
 		t.Error("it was restarted without leave")
 	}
 	want.RestartWhenNeeded = true
-	if out, err = p.Update(ctx, prior, want, want); err != nil {
+	if _, err = p.Update(ctx, prior, want, want); err != nil {
 		t.Fatal(err)
 	}
 	if again := bootID(t, p, prior); again == boot {

@@ -103,8 +103,8 @@ func TestRandomMarkersComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	const alphabet = "ABCXYZabcxyz0189._:/+-"
-	word := func(max int) string {
-		b := make([]byte, 1+rng.IntN(max))
+	word := func(longest int) string {
+		b := make([]byte, 1+rng.IntN(longest))
 		for i := range b {
 			b[i] = alphabet[rng.IntN(len(alphabet))]
 		}

@@ -16,7 +16,7 @@ func (m *Manager) prove(op string, ref Ref, cfg *pve.LXCConfig) (*Marker, error)
 		m.known.Store(marker.Claim, true)
 		return marker, nil
 	}
-	why := ""
+	var why string
 	switch {
 	case marker == nil:
 		why = "it carries no ownership marker"

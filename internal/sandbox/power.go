@@ -17,6 +17,7 @@ const shutdownTimeout = 30 * time.Second
 func (m *Manager) start(ctx context.Context, ref Ref, w *warnings) error {
 	err := m.do(ctx, action{
 		what: fmt.Sprintf("start container %d", ref.VMID),
+		ref:  ref,
 		send: func(ctx context.Context) (pve.UPID, error) {
 			upid, err := m.pve.StartLXC(ctx, ref.Node, ref.VMID)
 			if pve.Means(err, pve.AlreadyRunning) {
@@ -36,6 +37,7 @@ func (m *Manager) shutdown(ctx context.Context, ref Ref, w *warnings) error {
 	timeout := shutdownTimeout
 	err := m.do(ctx, action{
 		what: fmt.Sprintf("shut down container %d", ref.VMID),
+		ref:  ref,
 		send: func(ctx context.Context) (pve.UPID, error) {
 			upid, err := m.pve.ShutdownLXC(ctx, ref.Node, ref.VMID, pve.ShutdownOptions{Timeout: &timeout, ForceStop: true})
 			if pve.Means(err, pve.NotRunning) {
@@ -78,6 +80,7 @@ func (m *Manager) restart(ctx context.Context, ref Ref, w *warnings) error {
 	timeout := shutdownTimeout
 	err = m.do(ctx, action{
 		what: fmt.Sprintf("restart container %d", ref.VMID),
+		ref:  ref,
 		send: func(ctx context.Context) (pve.UPID, error) {
 			return m.pve.RebootLXC(ctx, ref.Node, ref.VMID, &timeout)
 		},
@@ -94,6 +97,7 @@ func (m *Manager) restart(ctx context.Context, ref Ref, w *warnings) error {
 func (m *Manager) migrate(ctx context.Context, ref Ref, to string, running bool, w *warnings) error {
 	err := m.do(ctx, action{
 		what: fmt.Sprintf("migrate container %d to node %s", ref.VMID, to),
+		ref:  ref,
 		send: func(ctx context.Context) (pve.UPID, error) {
 			return m.pve.MigrateLXC(ctx, ref.Node, ref.VMID, pve.MigrateOptions{Target: to, Restart: running, Timeout: shutdownTimeout})
 		},
@@ -114,6 +118,7 @@ func (m *Manager) grow(ctx context.Context, ref Ref, sizeGiB int, w *warnings) e
 	size := fmt.Sprintf("%dG", sizeGiB)
 	err := m.do(ctx, action{
 		what: fmt.Sprintf("grow the root disk of container %d", ref.VMID),
+		ref:  ref,
 		send: func(ctx context.Context) (pve.UPID, error) {
 			upid, err := m.pve.ResizeLXC(ctx, ref.Node, ref.VMID, "rootfs", size, "")
 			if pve.Means(err, pve.SameSize) {
@@ -135,7 +140,7 @@ func (m *Manager) grow(ctx context.Context, ref Ref, sizeGiB int, w *warnings) e
 
 // setPool moves a container into a pool, or out of any.
 func (m *Manager) setPool(ctx context.Context, ref Ref, from, to string) error {
-	err := m.write(ctx, "change the pool", func(ctx context.Context) error {
+	err := m.write(ctx, ref, "change the pool", func(ctx context.Context) error {
 		var err error
 		if to == "" {
 			err = m.pve.RemoveFromPool(ctx, from, []int{ref.VMID})

@@ -134,7 +134,7 @@ func (f *finishing) configure(ctx context.Context) ([]string, error) {
 			return nil, nil
 		}
 		digest := f.now.Digest()
-		err = f.m.write(ctx, fmt.Sprintf("configure container %d", f.ref.VMID), func(ctx context.Context) error {
+		err = f.m.write(ctx, f.ref, fmt.Sprintf("configure container %d", f.ref.VMID), func(ctx context.Context) error {
 			return f.m.pve.UpdateLXC(ctx, f.ref.Node, f.ref.VMID, c.update(digest))
 		})
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
@@ -53,8 +54,8 @@ func isLockRefusal(err error) bool {
 
 // whileLocked calls do until it isn't refused on account of a lock, or ctx
 // ends. A lock refusal means that nothing was done, so that calling again is
-// safe.
-func (m *Manager) whileLocked(ctx context.Context, what string, do func(context.Context) error) error {
+// safe. node and vmid are the guest that is locked, for the error.
+func (m *Manager) whileLocked(ctx context.Context, what, node string, vmid int, do func(context.Context) error) error {
 	start := m.clock.Now()
 	delay := lockedMin
 	for {
@@ -64,7 +65,9 @@ func (m *Manager) whileLocked(ctx context.Context, what string, do func(context.
 		}
 		m.log.DebugContext(ctx, "locked, trying again", "what", what, "cause", err)
 		if waitErr := m.pause(ctx, delay); waitErr != nil {
-			return &lockedError{what: what, waited: m.clock.Now().Sub(start), last: err, end: waitErr}
+			return &lockedError{
+				what: what, waited: m.clock.Now().Sub(start), last: err, end: waitErr, holders: m.holders(ctx, node, vmid),
+			}
 		}
 		delay = min(delay*3/2, lockedMax)
 	}
@@ -72,17 +75,40 @@ func (m *Manager) whileLocked(ctx context.Context, what string, do func(context.
 
 // lockedError says that a lock outlasted the time there was.
 type lockedError struct {
-	what   string
-	waited time.Duration
-	last   error // the server's refusal
-	end    error // why the wait ended
+	what    string
+	waited  time.Duration
+	last    error    // the server's refusal
+	end     error    // why the wait ended
+	holders []string // tasks that work on the guest
 }
 
 func (e *lockedError) Error() string {
-	return fmt.Sprintf("%s: still locked after %s: %v", e.what, e.waited.Round(time.Second), e.last)
+	text := fmt.Sprintf("%s: still locked after %s: %v", e.what, e.waited.Round(time.Second), e.last)
+	if len(e.holders) > 0 {
+		text += "; at work on it: " + strings.Join(e.holders, ", ")
+	}
+	return text
 }
 
 func (e *lockedError) Unwrap() []error { return []error{ErrLocked, e.last, e.end} }
+
+// holders lists the tasks that are at work on a guest, as far as the token may
+// see them (others' tasks need Sys.Audit on the node).
+func (m *Manager) holders(ctx context.Context, node string, vmid int) []string {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	tasks, err := m.pve.Tasks(ctx, node, pve.TaskFilter{VMID: vmid, Active: true})
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, task := range tasks {
+		if task.EndTime == 0 {
+			list = append(list, fmt.Sprintf("%s by %s (%s)", task.Type, task.User, task.UPID))
+		}
+	}
+	return list
+}
 
 // waitUnlocked waits until the container's configuration has no lock.
 func (m *Manager) waitUnlocked(ctx context.Context, node string, vmid int) (*pve.LXCConfig, error) {
