@@ -53,8 +53,12 @@ func (e *Engine) image(name string) (*tree.Tree, error) {
 // build fills a root as a minimal Debian has it.
 func build(f *vfs.FS, r release) error {
 	var errs []error
-	dir := func(name string, mode fs.FileMode) { errs = append(errs, f.MkdirAll(vfs.Root, name, mode), f.Chmod(vfs.Root, name, mode)) }
-	file := func(name, text string, mode fs.FileMode) { errs = append(errs, f.WriteFile(vfs.Root, name, []byte(text), mode)) }
+	dir := func(name string, mode fs.FileMode) {
+		errs = append(errs, f.MkdirAll(vfs.Root, name, mode), f.Chmod(vfs.Root, name, mode))
+	}
+	file := func(name, text string, mode fs.FileMode) {
+		errs = append(errs, f.WriteFile(vfs.Root, name, []byte(text), mode))
+	}
 	for _, d := range []string{"/boot", "/dev", "/etc/ssh", "/etc/systemd/system", "/etc/default", "/etc/profile.d", "/home", "/media", "/mnt", "/opt", "/proc",
 		"/run", "/srv", "/sys", "/usr/bin", "/usr/sbin", "/usr/lib/openssh", "/usr/local/bin", "/usr/local/sbin", "/usr/share", "/var/cache", "/var/lib", "/var/log", "/var/spool"} {
 		dir(d, 0o755)

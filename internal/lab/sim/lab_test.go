@@ -152,4 +152,3 @@ func eventually(t testing.TB, what string, f func() bool) {
 		}
 	}
 }
-

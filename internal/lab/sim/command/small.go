@@ -90,10 +90,12 @@ func readlink(c *shell.Call) int {
 
 func seq(c *shell.Call) int {
 	args, sep, width := c.Argv[1:], "\n", false
-	for len(args) > 0 && (args[0] == "-w" || args[0] == "-s") {
+	for len(args) > 0 && (args[0] == "-w" || strings.HasPrefix(args[0], "-s")) {
 		if args[0] == "-w" {
 			width = true
 			args = args[1:]
+		} else if attached := args[0][2:]; attached != "" {
+			sep, args = attached, args[1:]
 		} else if len(args) > 1 {
 			sep, args = args[1], args[2:]
 		} else {

@@ -21,11 +21,9 @@ func atoi(s string) int {
 // commands of ours.
 func (s *script) before(ctx context.Context, args []string) ([]string, error) {
 	h := interp.HandlerCtx(ctx)
-	if jobID := atoi(h.Env.Get(varJob).String()); jobID != 0 && !strings.HasPrefix(args[0], internal) {
-		if p, ok := s.call.Machine.Process(jobID); ok {
-			if sig := machine.KilledBy(p.Context); sig != 0 {
-				return []string{"exit", strconv.Itoa(128 + sig)}, nil
-			}
+	if job := s.job(h); job != nil && !strings.HasPrefix(args[0], internal) {
+		if sig := machine.KilledBy(job.Context); sig != 0 {
+			return []string{"exit", strconv.Itoa(128 + sig)}, nil
 		}
 	}
 	s.mu.Lock()
@@ -154,6 +152,9 @@ func (s *script) internal(ctx context.Context, h interp.HandlerContext, argv []s
 	case internalSpawn:
 		p := c.Machine.Spawn(c.Context, machine.Spawn{PPID: c.Process.PID, Cred: c.Cred, Argv: []string{s.name}})
 		context.AfterFunc(p.Context, p.Exit)
+		s.mu.Lock()
+		s.jobs[p.PID] = p
+		s.mu.Unlock()
 		hold(c.Stdout, p.PID)
 		hold(c.Stderr, p.PID)
 		say(h.Stdout, "%d", p.PID)
@@ -169,7 +170,7 @@ func (s *script) internal(ctx context.Context, h interp.HandlerContext, argv []s
 		return 0
 	case internalDone:
 		pid := atoi(h.Env.Get(varJob).String())
-		if p, ok := c.Machine.Process(pid); ok {
+		if p := s.job(h); p != nil {
 			p.Exit()
 		}
 		release(c.Stdout, pid)

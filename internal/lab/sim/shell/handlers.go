@@ -132,6 +132,7 @@ func (s *script) job(h interp.HandlerContext) *machine.Process {
 	if pid == 0 {
 		return nil
 	}
-	p, _ := s.call.Machine.Process(pid)
-	return p
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[pid]
 }

@@ -23,6 +23,7 @@ type script struct {
 
 	mu        sync.Mutex
 	functions map[string]bool
+	jobs      map[int]*machine.Process // in the background; kept when they have gone, so that a killed one is known as such
 }
 
 // shellArgs is what a shell's command line says.
@@ -87,7 +88,7 @@ operands:
 
 // runShell is the command sh, and bash.
 func runShell(c *Call) int {
-	s := &script{call: c, name: path.Base(strings.TrimPrefix(c.Argv[0], "-")), functions: map[string]bool{}}
+	s := &script{call: c, name: path.Base(strings.TrimPrefix(c.Argv[0], "-")), functions: map[string]bool{}, jobs: map[int]*machine.Process{}}
 	s.bash = s.name == "bash"
 	a, err := parseShellArgs(c.Argv[1:])
 	if err != nil {
