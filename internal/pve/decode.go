@@ -180,12 +180,17 @@ func scalarText(raw json.RawMessage) (string, error) {
 	return string(raw), nil
 }
 
-// parseFlag reads a boolean of the API or of a configuration file.
+// parseFlag reads a boolean of the API or of a configuration file. Any number
+// but 0 is true: the datacenter's firewall is on since a time stamp.
 func parseFlag(s string) (bool, error) {
-	switch strings.ToLower(strings.TrimSpace(s)) {
-	case "1", "on", "yes", "true":
+	s = strings.ToLower(strings.TrimSpace(s))
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n != 0, nil
+	}
+	switch s {
+	case "on", "yes", "true":
 		return true, nil
-	case "0", "off", "no", "false", "":
+	case "off", "no", "false", "":
 		return false, nil
 	}
 	return false, fmt.Errorf("%q is not a boolean", s)

@@ -35,8 +35,8 @@ func GroupFirewall(group string) FirewallScope {
 // FirewallOptions are the options of a scope: nil where the server has no value
 // of its own and its default counts.
 type FirewallOptions struct {
-	// Enable is a boolean of a guest and a node (default off, and on), and for
-	// the datacenter 0 or a time stamp.
+	// Enable defaults to off for a guest and the datacenter, to on for a node.
+	// The datacenter's may be the time stamp since when it is on.
 	Enable    *bool   `pve:"enable"`
 	PolicyIn  *string `pve:"policy_in"`
 	PolicyOut *string `pve:"policy_out"`

@@ -225,6 +225,7 @@ func TestEveryRecordedAnswerCanBeRead(t *testing.T) {
 		{regexp.MustCompile(`^/cluster/status$`), list(func() any { return new(wireClusterEntry) })},
 		{regexp.MustCompile(`^/cluster/resources$`), list(func() any { return new(Resource) })},
 		{regexp.MustCompile(`^/cluster/ha/resources$`), list(func() any { return new(HAResource) })},
+		{regexp.MustCompile(`^/nodes/[^/]+/network$`), list(func() any { return new(NetworkInterface) })},
 		{regexp.MustCompile(`/tasks$`), list(func() any { return new(TaskEntry) })},
 		{regexp.MustCompile(`/tasks/[^/]+/status$`), object(func() any { return new(TaskStatus) })},
 	}
@@ -258,5 +259,20 @@ func TestEveryRecordedAnswerCanBeRead(t *testing.T) {
 		if !used[i] {
 			t.Errorf("no recorded answer for %s", r.path)
 		}
+	}
+}
+
+func TestBridgesAreAskedForByKindAndSorted(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ request) {
+		data(w, json.RawMessage(`[{"iface":"vmbr1","type":"bridge","active":1},{"iface":"vmbr0","type":"OVSBridge"}]`))
+	})
+	c, _ := testClient(t, s.URL)
+	got, err := c.Bridges(t.Context(), "pve1")
+	if err != nil || !slices.Equal(got, []string{"vmbr0", "vmbr1"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if r := s.seen()[0]; r.path != "/nodes/pve1/network" || r.query.Get("type") != "any_bridge" {
+		t.Errorf("asked for %s?%s", r.path, r.query.Encode())
 	}
 }

@@ -1,0 +1,33 @@
+package pve
+
+import (
+	"context"
+	"slices"
+)
+
+// NetworkInterface is an interface of a node.
+type NetworkInterface struct {
+	// Name is the interface's name ("vmbr0").
+	Name string `pve:"iface,must"`
+	// Type is "bridge", "eth", "bond", "vlan", "OVSBridge", …
+	Type   string `pve:"type"`
+	Active bool   `pve:"active"`
+	CIDR   string `pve:"cidr"`
+	Extra  Extra
+}
+
+// Bridges returns the names of a node's bridges, sorted: Linux and Open vSwitch
+// ones, and the virtual networks of the cluster's SDN. The identity sees those
+// that it may use or audit, so one that is missing may be hidden.
+func (c *Client) Bridges(ctx context.Context, node string) ([]string, error) {
+	list, err := getList[NetworkInterface](ctx, c, nodePath(node)+"/network", params{"type": "any_bridge"})
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(list))
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
