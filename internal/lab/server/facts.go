@@ -82,7 +82,7 @@ var patterns sync.Map // pattern → *regexp.Regexp
 func matches(pattern, value string) bool {
 	re, ok := patterns.Load(pattern)
 	if !ok {
-		goPattern := strings.NewReplacer("(?^:", "(?:", "(?^i:", "(?i:").Replace(pattern)
+		goPattern := strings.NewReplacer("(?^:", "(?:", "(?^i:", "(?i:", "{0,4096}", "*").Replace(pattern) // Go repeats up to 1000
 		re, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(`\A(?:`+goPattern+`)\z`))
 	}
 	return re.(*regexp.Regexp).MatchString(value)
