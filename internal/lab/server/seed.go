@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
@@ -54,9 +55,15 @@ func (d *Seeder) Pool(id string) {
 
 // TemplateFile puts a container template file on a storage of every node. size is in bytes.
 func (d *Seeder) TemplateFile(volid string, size int64) {
+	format := "tgz"
+	for ending, name := range templateFormats {
+		if strings.HasSuffix(volid, ending) {
+			format = name
+		}
+	}
 	for _, n := range d.s.st.Nodes {
 		d.s.st.Volumes[volumeKey(n.Name, volid)] = &volume{
-			VolID: volid, Node: n.Name, Content: "vztmpl", Format: "tgz", Size: size, Used: size, CTime: d.s.st.Boot.Unix(),
+			VolID: volid, Node: n.Name, Content: "vztmpl", Format: format, Size: size, Used: size, CTime: d.s.st.Boot.Unix(),
 		}
 	}
 }

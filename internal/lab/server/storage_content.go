@@ -160,10 +160,13 @@ func (s *Server) upload(c *call) (any, error) {
 	})
 }
 
+// templateFormats are the formats of container template files by their names' endings.
+var templateFormats = map[string]string{".tar.gz": "tgz", ".tar.xz": "txz", ".tar.zst": "tzst", ".tar.bz2": "tbz2"}
+
 // checkFileName says a file's format, or the server's complaint about its ending.
 func (s *Server) checkFileName(content, name string) (string, error) {
 	if content == "vztmpl" {
-		for ending, format := range map[string]string{".tar.gz": "tgz", ".tar.xz": "txz", ".tar.zst": "tzst", ".tar.bz2": "tbz2"} {
+		for ending, format := range templateFormats {
 			if strings.HasSuffix(name, ending) {
 				return format, nil
 			}
