@@ -118,7 +118,7 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	}
 	l.server, err = server.Start(ctx, server.Options{
 		Nodes: o.Nodes, Dir: subfolder(o.Dir, "cluster"), Delays: &o.Delays, Engine: l.engine, Log: o.Log, Listen: o.Listen,
-		Secret: l.keys.Secret, Seed: func(d *server.Seeder) error { return l.seed(ctx, d) },
+		Secret: l.keys.Secret, Seed: func(d *server.Seeder) error { return l.seed(ctx, d, o.SharedHostKeys) },
 	})
 	if err != nil {
 		return err

@@ -91,6 +91,13 @@ func sandboxUp(t *testing.T, l *Lab, vmid int, address string) {
 // through logs in to a guest over the SSH node, as proxy_jump does.
 func through(t *testing.T, l *Lab, address string) *ssh.Client {
 	t.Helper()
+	client, _ := loginTo(t, l, address)
+	return client
+}
+
+// loginTo logs in and says which host key the guest showed.
+func loginTo(t *testing.T, l *Lab, address string) (*ssh.Client, string) {
+	t.Helper()
 	key, err := ssh.ParsePrivateKey([]byte(l.PrivateKey()))
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +125,9 @@ func through(t *testing.T, l *Lab, address string) *ssh.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen == nil {
-		t.Error("no host key")
-	}
 	client := ssh.NewClient(c, channels, requests)
 	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return client, string(ssh.MarshalAuthorizedKey(seen))
 }
 
 func run(t *testing.T, client *ssh.Client, command string) string {
@@ -146,6 +150,20 @@ func TestACloneOfTheTemplateLetsTheLabsKeyIn(t *testing.T) {
 	sandboxUp(t, l, 100000, "10.77.1.0")
 	if got := run(t, through(t, l, "10.77.1.0"), "hostname; id -un"); got != "box\nroot" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestClonesShareHostKeysOnlyOfACarelessTemplate(t *testing.T) {
+	t.Parallel()
+	for _, careless := range []bool{false, true} {
+		l := start(t, Options{SharedHostKeys: careless})
+		sandboxUp(t, l, 100000, "10.77.1.0")
+		sandboxUp(t, l, 100001, "10.77.1.1")
+		_, one := loginTo(t, l, "10.77.1.0")
+		_, two := loginTo(t, l, "10.77.1.1")
+		if (one == two) != careless {
+			t.Errorf("careless %t: %s %s", careless, one, two)
+		}
 	}
 }
 

@@ -9,15 +9,22 @@ import (
 )
 
 // seed fills a new cluster with what a newcomer needs: an administrator with a token, a pool, a template file and a
-// template that trusts the lab's key.
-func (l *Lab) seed(ctx context.Context, d *server.Seeder) error {
+// template that trusts the lab's key. A careless template was booted before it was converted, and so has host keys.
+func (l *Lab) seed(ctx context.Context, d *server.Seeder, careless bool) error {
 	d.User(adminUser, l.keys.Password)
 	d.Password("root@pam", l.keys.Password)
 	d.TokenWithSecret(adminUser, "lab", l.keys.Token, false)
 	d.Grant("/", adminUser, "Administrator")
 	d.Pool(Pool)
 	d.TemplateFile(TemplateFile, 55633611)
-	return d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
+	err := d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
+	if err != nil || !careless {
+		return err
+	}
+	if err := l.engine.Start(ctx, TemplateID); err != nil {
+		return err
+	}
+	return l.engine.Kill(ctx, TemplateID)
 }
 
 // templateConfig is the template as its configuration file has it.
