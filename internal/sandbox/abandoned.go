@@ -59,6 +59,9 @@ func (m *Manager) removeOne(ctx context.Context, ref Ref, w *warnings) error {
 
 // abandoned returns the ref of a container that may be removed, else nil.
 func (m *Manager) abandoned(ctx context.Context, r *pve.Resource, hostname string) (*Ref, error) {
+	if _, settled := m.settled.Load(r.VMID); settled {
+		return nil, nil
+	}
 	cfg, err := m.pve.LXCConfig(ctx, r.Node, r.VMID)
 	if pve.Means(err, pve.NoSuchGuest, pve.NodeUnreachable, pve.Forbidden) {
 		return nil, nil // gone, or not ours to judge
@@ -67,6 +70,11 @@ func (m *Manager) abandoned(ctx context.Context, r *pve.Resource, hostname strin
 		return nil, err
 	}
 	_, marker := SplitDescription(cfg.Text("description"))
+	if cfg.Lock() == "" && (marker == nil || marker.Phase == PhaseReady) {
+		// It never becomes a leftover, so that the next creation of a fleet whose
+		// members share a hostname need not look again.
+		m.settled.Store(r.VMID, true)
+	}
 	if marker == nil || marker.Owner != m.settings.Owner || marker.VMID != r.VMID ||
 		marker.Phase != PhaseCreating || cfg.Hostname() != hostname || cfg.Template() {
 		return nil, nil

@@ -33,12 +33,20 @@ func (p *problems) warn(attribute, summary, detail string) {
 
 // Check validates a specification without any request. What it finds would
 // otherwise fail after an id is taken and a clone is made, or not at all.
-func (m *Manager) Check(spec Spec) []Problem {
+func (m *Manager) Check(spec Spec) []Problem { return m.check(spec, true) }
+
+// check validates; what only matters when a container is made (where it comes
+// from, its id) is left out for one that exists, which may have been adopted.
+func (m *Manager) check(spec Spec, creating bool) []Problem {
 	var p problems
 	if why := problemWithHostname(spec.Hostname); why != "" {
 		p.add("hostname", fmt.Sprintf("%q is no DNS name", spec.Hostname), "A container's hostname must be a DNS name (RFC 1123): "+why+".")
 	}
-	m.checkSource(&p, spec)
+	if creating {
+		m.checkSource(&p, spec)
+		m.checkID(&p, spec)
+		m.checkBridge(&p, spec)
+	}
 	m.checkPlacement(&p, spec)
 	checkResources(&p, spec)
 	m.checkTexts(&p, spec)
@@ -79,7 +87,7 @@ func (m *Manager) checkSource(p *problems, spec Spec) {
 	}
 }
 
-func (m *Manager) checkPlacement(p *problems, spec Spec) {
+func (m *Manager) checkID(p *problems, spec Spec) {
 	r := m.settings.VMIDs
 	switch {
 	case spec.VMID == 0:
@@ -89,6 +97,9 @@ func (m *Manager) checkPlacement(p *problems, spec Spec) {
 	case spec.VMID == m.source(spec).TemplateID:
 		p.add("vmid", fmt.Sprintf("%d is the template's own id", spec.VMID), "Choose another id or leave vmid out.")
 	}
+}
+
+func (m *Manager) checkPlacement(p *problems, spec Spec) {
 	if spec.NodeName != "" {
 		if !validNodeName(spec.NodeName) {
 			p.add("node_name", fmt.Sprintf("%q is no node's name", spec.NodeName), "A node's name is one DNS label, as in the list of the cluster's nodes.")

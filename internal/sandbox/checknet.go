@@ -6,11 +6,16 @@ import (
 	"net/netip"
 )
 
+// checkBridge asks for a bridge where there is none to take over.
+func (m *Manager) checkBridge(p *problems, spec Spec) {
+	if m.bridge(spec) == "" && !m.source(spec).IsClone() {
+		p.add("network.bridge", "No bridge", "A container made from a template file has no interface to take over: set network.bridge here or bridge in the provider.")
+	}
+}
+
 func (m *Manager) checkNetwork(p *problems, spec Spec) {
 	n := spec.Network
-	if bridge := m.bridge(spec); bridge == "" && !m.source(spec).IsClone() {
-		p.add("network.bridge", "No bridge", "A container made from a template file has no interface to take over: set network.bridge here or bridge in the provider.")
-	} else if bridge != "" && !validBridge(bridge) {
+	if bridge := m.bridge(spec); bridge != "" && !validBridge(bridge) {
 		p.add("network.bridge", fmt.Sprintf("%q is no bridge's name", bridge), "An interface's name has at most 15 letters, digits and -_. , e.g. vmbr0.")
 	}
 	if n.VLANID < 0 || n.VLANID > MaxVLANID {

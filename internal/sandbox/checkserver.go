@@ -11,11 +11,14 @@ import (
 
 // CheckServer validates a specification against what the server holds now, for
 // use at plan. prior is what Read said, nil for a creation. It only reads: the
-// list that all readers share, the template's configuration (once a run) and,
-// where a bridge is named, nothing that needs a privilege more than these. The
-// error is a failure to ask, not a finding.
+// list that all readers share and the template's configuration (once a run).
+// The error is a failure to ask, not a finding.
 func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([]Problem, error) {
-	spec = m.resolve(spec)
+	if prior == nil {
+		spec = m.resolveNew(spec)
+	} else {
+		spec = m.resolve(spec)
+	}
 	resources, err := m.pve.Lists().Resources(ctx)
 	if err != nil {
 		return nil, m.step("check", Ref{}, "list the cluster's resources", err)
@@ -103,6 +106,10 @@ func (m *Manager) checkClone(ctx context.Context, p *problems, spec Spec, resour
 	if problem != nil {
 		*p = append(*p, *problem)
 		return nil
+	}
+	if !template.Unprivileged() {
+		p.warn("template_id", fmt.Sprintf("Template %d is privileged", spec.Source.TemplateID),
+			"Root inside its clones is root on the node. Make the template unprivileged: a clone can't be made so afterwards.")
 	}
 	if found := checkDisk(spec, template); found != nil {
 		*p = append(*p, *found)

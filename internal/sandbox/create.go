@@ -49,7 +49,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec, accepted Accepted) (Out
 		ctx, cancel = context.WithTimeout(ctx, DefaultCreateTimeout)
 		defer cancel()
 	}
-	c := &creation{m: m, spec: m.resolve(spec), accepted: accepted, started: m.clock.Now(), warnings: &warnings{}}
+	c := &creation{m: m, spec: m.resolveNew(spec), accepted: accepted, started: m.clock.Now(), warnings: &warnings{}}
 	err := c.run(ctx)
 	return c.outcome(ctx, err)
 }

@@ -38,7 +38,7 @@ func (m *Manager) storage(spec Spec) string {
 	return m.settings.Storage
 }
 
-// resolve fills in what the provider block answers.
+// resolve fills in what the provider block answers, for any container.
 func (m *Manager) resolve(spec Spec) Spec {
 	spec = spec.Clone()
 	spec.Source = m.source(spec)
@@ -49,10 +49,15 @@ func (m *Manager) resolve(spec Spec) Spec {
 		spec.WaitFor = WaitForSSH
 	}
 	spec.Tags = NormalizeTags(spec.Tags)
+	return spec
+}
+
+// resolveNew also fills in what a template would have brought along.
+func (m *Manager) resolveNew(spec Spec) Spec {
+	spec = m.resolve(spec)
 	if spec.Source.IsClone() {
 		return spec
 	}
-	// What a template would have brought along.
 	if spec.DiskGiB == nil {
 		spec.DiskGiB = ptr(DefaultDiskGiB)
 	}

@@ -28,6 +28,7 @@ func (m *Manager) Destroy(ctx context.Context, ref Ref, pendingUPID string) ([]W
 	}
 	if err == nil {
 		m.ids.spend(ref.VMID)
+		m.settled.Delete(ref.VMID)
 		m.guests.Forget(target(ref, Sandbox{}, ""))
 	}
 	return w.take(), err
@@ -96,13 +97,13 @@ func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error
 			}
 			return upid, err
 		},
-		done: func(ctx context.Context) (bool, error) { return m.gone(ctx, node, ref.VMID) },
+		done: func(ctx context.Context) (bool, error) { return m.gone(ctx, ref) },
 	}, w)
 	if err != nil {
 		return m.destroyError(ref, cfg, err)
 	}
 	// A task that ended well is no proof.
-	gone, err := m.gone(ctx, node, ref.VMID)
+	gone, err := m.gone(ctx, ref)
 	if err != nil {
 		return m.step("destroy", ref, "prove that it is gone", err)
 	}
@@ -113,12 +114,18 @@ func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error
 	return nil
 }
 
-func (m *Manager) gone(ctx context.Context, node string, vmid int) (bool, error) {
-	_, err := m.pve.LXCConfig(ctx, node, vmid)
+// gone says whether a container that was ours a moment ago no longer is there.
+// Another guest may have taken its id since.
+func (m *Manager) gone(ctx context.Context, ref Ref) (bool, error) {
+	cfg, err := m.pve.LXCConfig(ctx, ref.Node, ref.VMID)
 	if pve.Means(err, pve.NoSuchGuest) {
 		return true, nil
 	}
-	return false, err
+	if err != nil {
+		return false, err
+	}
+	_, marker := SplitDescription(cfg.Text("description"))
+	return !marker.Matches(m.ownerOf(ref), ref.Claim, ref.VMID), nil
 }
 
 // destroyError says what holds a container that can't be removed.

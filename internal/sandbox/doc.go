@@ -10,14 +10,19 @@
 //
 // The life of a sandbox, and the file that holds each step:
 //
-//	spec.go, check.go       what is wanted, and what is refused before any request
+//	spec.go, settings.go    what is wanted, and what the provider block says
+//	check*.go               what is refused before any request, or at plan
+//	marker.go, owner.go     the proof of ownership, on the server
 //	vmids.go, queue.go      an id from the range; one clone at a time per template
 //	create.go, clone.go     clone or create from a file, with the marker in the call
+//	abandoned.go            what a killed process left behind
+//	finish.go               from there to what the specification says, and sealed
 //	configure.go            the one write that says everything the spec says
 //	power.go, ready.go      start, stop, restart, migrate; address and SSH
-//	read.go                 refresh: shared lists, one config per container, no wait
+//	read.go, state.go       refresh: shared lists, one config per container, no wait
 //	update.go               every change the server can make in place
 //	destroy.go              marker read back, one DELETE, proved gone
 //	import.go, list.go      adopting, finding
-//	wait.go                 the only place that waits
+//	inside.go               commands and files
+//	actions.go, wait.go     lost answers, locks, and the only place that waits
 package sandbox

@@ -189,6 +189,7 @@ func (f *finishing) seal(ctx context.Context) error {
 		if err == nil {
 			f.marker = ready
 			f.sandbox.Marker = &ready
+			f.m.settled.Store(f.ref.VMID, true)
 			return nil
 		}
 		if !pve.Means(err, pve.DigestMismatch) || attempt == sealAttempts {

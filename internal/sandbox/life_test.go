@@ -504,3 +504,61 @@ func bootID(t *testing.T, p *process, prior sandbox.Prior) string {
 	}
 	return string(result.Stdout)
 }
+
+func TestWantedIdCanBeHadAgainByAReplacement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	want := spec("fixed")
+	want.VMID = lab.VMIDFirst + 7
+	first := w.create(p, want)
+	if _, err := p.Destroy(w.context(), first.Ref, ""); err != nil {
+		t.Fatal(err)
+	}
+	second := w.create(p, want)
+	if second.VMID != first.VMID || second.Claim == first.Claim {
+		t.Errorf("%+v, then %+v", first.Ref, second.Ref)
+	}
+}
+
+func TestFleetWithOneHostnameIsNotReadOverAndOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	for range 4 {
+		w.create(w.process(), spec("same"))
+	}
+	w.calm()
+	p := w.process()
+	w.create(p, spec("same"))
+	if n, list := w.requests(func() { w.create(p, spec("same")) }); n > 8 {
+		t.Errorf("%d requests\n%s", n, strings.Join(list, "\n"))
+	}
+}
+
+func TestAdoptedContainerWithoutASourceIsUpdatedInPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process(func(_ *pveConfig, s *sandbox.Settings, _ *sandbox.Options) {
+		s.Adopt, s.TemplateID = true, 0
+	})
+	upid, err := p.client.CloneLXC(w.context(), w.lab.Nodes()[0], lab.TemplateID, cloneTo(321))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client.Wait(w.context(), upid, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Import(w.context(), "321")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := spec("adopted")
+	want.Network.IPv4, want.VMID = "10.77.0.21/16", 321
+	out, err := p.Update(w.context(), sandbox.Prior{Ref: s.Ref}, want, want)
+	if err != nil || out.Sandbox.Hostname != "adopted" || out.Sandbox.Status != sandbox.StatusRunning || out.Sandbox.IPv4.String() != "10.77.0.21" {
+		t.Errorf("%+v %v", out.Sandbox, err)
+	}
+	if _, err := p.Destroy(w.context(), s.Ref, ""); err != nil {
+		t.Error(err)
+	}
+}

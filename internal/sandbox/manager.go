@@ -71,6 +71,9 @@ type Manager struct {
 	// known holds the claims that a caller has shown to hold: such a container
 	// is never taken for one that a dead process left behind.
 	known sync.Map
+	// settled holds the ids of guests that were seen complete: none of them is
+	// a leftover of a creation.
+	settled sync.Map
 }
 
 // NewManager makes a manager. It sends no request. Settings that contradict

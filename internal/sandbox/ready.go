@@ -62,17 +62,13 @@ func (f *finishing) ready(ctx context.Context) error {
 	began := f.m.clock.Now()
 	defer func() { f.timings.SSH += f.m.clock.Now().Sub(began) }()
 	t := target(f.ref, f.sandbox, f.hostKey)
+	// That another sandbox has the same host key is among the guests' warnings.
 	up, err := f.m.guests.WaitReady(ctx, t)
 	if err != nil {
 		return &Error{Op: "connect", Ref: f.ref, Kind: ErrNotReady, What: "log in over SSH", Err: err}
 	}
 	f.hostKey = up.HostKey
 	f.fillSSH()
-	for _, shared := range up.Shared {
-		f.warnings.add("Two sandboxes have the same SSH host key", fmt.Sprintf(
-			"%s and %s both show %s: their template was made with its host keys in it, so whoever is root in one can pose as the other. Remove /etc/ssh/ssh_host_* from the template and let the first boot make new ones.",
-			shared.A, shared.B, shared.Fingerprint))
-	}
 	if !keys {
 		return nil
 	}

@@ -172,8 +172,21 @@ func TestSandboxesWithTheTemplatesHostKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lab.Options{SharedHostKeys: true})
 	p := w.process()
-	w.create(p, spec("twin-a"))
-	out, err := p.Create(w.context(), spec("twin-b"), nil)
+	// A template that has booted, so that it has host keys.
+	base := spec("base")
+	s := w.create(p, base)
+	base.Started = false
+	if _, err := p.Update(w.context(), sandbox.Prior{Ref: s.Ref}, base, base); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.ConvertToTemplate(w.context(), s.Node, s.VMID); err != nil {
+		t.Fatal(err)
+	}
+	p = w.process()
+	a, b := spec("twin-a"), spec("twin-b")
+	a.Source.TemplateID, b.Source.TemplateID = s.VMID, s.VMID
+	w.create(p, a)
+	out, err := p.Create(w.context(), b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

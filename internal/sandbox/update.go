@@ -23,7 +23,7 @@ func (m *Manager) Update(ctx context.Context, prior Prior, from, to Spec) (Outco
 	if err := m.requireOwner("update"); err != nil {
 		return Outcome{}, err
 	}
-	if err := asError(m.Check(to)); err != nil {
+	if err := asError(m.check(to, false)); err != nil {
 		return Outcome{}, err
 	}
 	if _, ok := ctx.Deadline(); !ok {
