@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -26,6 +27,25 @@ type Data struct {
 	Settings sandbox.Settings
 	// Now is the time, from outside so that tests can set it.
 	Now func() time.Time
+
+	tracked sync.Map // of vmid
+}
+
+// Track notes that a state holds the container with this id.
+func (d *Data) Track(vmid int64) {
+	if d != nil {
+		d.tracked.Store(vmid, true)
+	}
+}
+
+// Tracks tells whether a state is known to hold the container with this id. Terraform plans a replacement as a creation
+// that knows nothing of what it replaces, so an id may be taken by the very container that will be gone by then.
+func (d *Data) Tracks(vmid int64) bool {
+	if d == nil {
+		return false
+	}
+	_, ok := d.tracked.Load(vmid)
+	return ok
 }
 
 // Known tells whether the provider is configured. It is not during validation (d is nil), nor while attributes of the

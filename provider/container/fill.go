@@ -55,7 +55,7 @@ func (m *Model) fill(s sandbox.Sandbox) {
 			"username": types.StringValue(s.SSH.Username),
 			"host":     types.StringValue(s.SSH.Host),
 			"port":     types.Int64Value(int64(s.SSH.Port)),
-			"host_key": types.StringValue(s.SSH.HostKey),
+			"host_key": textOrNull(s.SSH.HostKey),
 		})
 	}
 	m.Posture = postureObject(s.Posture)

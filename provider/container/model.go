@@ -114,8 +114,9 @@ func (m *Model) prior(ctx context.Context, diags *diag.Diagnostics) sandbox.Prio
 	}
 }
 
-// spec is what the model asks for. Unknown values read as "left out". Keys are left out too: withKeys adds them where
-// they are to be written.
+// spec is what the model asks for. Unknown values read as "left out". Two things are left out too, because a state
+// holds them although nobody may have asked for them: the storage (asked adds it), and keys (withKeys adds them where
+// they are to be written).
 func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec {
 	spec := sandbox.Spec{
 		Hostname: m.Hostname.ValueString(),
@@ -124,7 +125,6 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 			TemplateFileID: m.TemplateFileID.ValueString(),
 		},
 		FullClone: m.FullClone.ValueBool(),
-		Storage:   m.Storage.ValueString(),
 		NodeName:  m.NodeName.ValueString(),
 		VMID:      int(m.VMID.ValueInt64()),
 		PoolID:    m.PoolID.ValueString(),
@@ -181,6 +181,13 @@ func (m *Model) networkSpec(ctx context.Context, diags *diag.Diagnostics) sandbo
 		Gateway:      n.Gateway.ValueString(),
 		IPv6:         n.IPv6.ValueString(),
 	}
+}
+
+// asked is what a plan asks for, given the configuration behind it.
+func (m *Model) asked(ctx context.Context, config *Model, diags *diag.Diagnostics) sandbox.Spec {
+	spec := m.spec(ctx, diags)
+	spec.Storage = config.Storage.ValueString()
+	return spec
 }
 
 // withKeys adds the authorized keys to a specification that is to write them. Write-only keys stand only in the

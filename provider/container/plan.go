@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -32,6 +33,7 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 	if !req.State.Raw.IsNull() {
 		state = &Model{}
 		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+		r.Data.Track(state.VMID.ValueInt64())
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -216,7 +218,8 @@ func planComputed(ctx context.Context, diags *diag.Diagnostics, plan, state *Mod
 	if moved || n.IPv6.ValueString() != sandbox.AddressNone {
 		plan.IPv6Address = types.StringUnknown()
 	}
-	if plan.IPv4Address.IsUnknown() || state.SSH.IsNull() {
+	// A key that is pinned stays; one that isn't is pinned by the first login, which the update may bring.
+	if login := as[sshModel](ctx, diags, state.SSH); plan.IPv4Address.IsUnknown() || login.HostKey.IsNull() {
 		plan.SSH = types.ObjectUnknown(sshTypes)
 	}
 	plan.Status = types.StringUnknown()
@@ -234,7 +237,7 @@ func (r *containerResource) check(ctx context.Context, diags *diag.Diagnostics, 
 				"Set owner in the provider block, or SANDBOX_OWNER.")
 		return
 	}
-	spec := plan.spec(ctx, diags)
+	spec := plan.asked(ctx, config, diags)
 	withKeys(&spec, plan, config)
 	waits := waiting(config)
 	problems := r.Data.Manager.Check(spec)
@@ -252,6 +255,10 @@ func (r *containerResource) check(ctx context.Context, diags *diag.Diagnostics, 
 	if err != nil {
 		base.AddError(diags, "check", "container "+plan.Hostname.ValueString(), err)
 		return
+	}
+	if state == nil && r.Data.Tracks(plan.VMID.ValueInt64()) {
+		// The id is taken by the container that this one replaces. What else may have it shows at the apply.
+		problems = slices.DeleteFunc(problems, func(p sandbox.Problem) bool { return p.Attribute == "vmid" })
 	}
 	base.AddProblems(diags, problems)
 }

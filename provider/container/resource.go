@@ -63,7 +63,7 @@ func (r *containerResource) Create(ctx context.Context, req resource.CreateReque
 	}
 	limited, cancel := limits.ForCreate(ctx, plan.Timeouts, &resp.Diagnostics)
 	defer cancel()
-	spec := plan.spec(ctx, &resp.Diagnostics)
+	spec := plan.asked(ctx, &config, &resp.Diagnostics)
 	withKeys(&spec, &plan, &config)
 	if resp.Diagnostics.HasError() {
 		return
@@ -146,6 +146,7 @@ func (r *containerResource) Read(ctx context.Context, req resource.ReadRequest, 
 	if !ok || resp.Diagnostics.HasError() {
 		return
 	}
+	r.Data.Track(state.VMID.ValueInt64())
 	limited, cancel := limits.ForRead(ctx, state.Timeouts, &resp.Diagnostics)
 	defer cancel()
 
@@ -184,7 +185,7 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 	prior := state.prior(ctx, &resp.Diagnostics)
 	prior.Baseline = baseline(ctx, req.Private, &resp.Diagnostics)
 	prior.WithPending = true
-	from, to := state.spec(ctx, &resp.Diagnostics), plan.spec(ctx, &resp.Diagnostics)
+	from, to := state.spec(ctx, &resp.Diagnostics), plan.asked(ctx, &config, &resp.Diagnostics)
 	if unfinished || keysChanged(&state, &plan) {
 		withKeys(&to, &plan, &config)
 	}
@@ -194,6 +195,9 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 
 	outcome, err := manager.Update(limited, prior, from, to)
 	base.AddWarnings(&resp.Diagnostics, outcome.Warnings)
+	if err == nil && outcome.Unfinished {
+		err = fmt.Errorf("it was interrupted: %w", context.Cause(limited))
+	}
 	if err != nil {
 		// The state stays as it was: the next refresh reads what has come of it, and the plan asks for the rest again.
 		base.AddError(&resp.Diagnostics, "update", fmt.Sprintf("container %d (%s)", prior.Ref.VMID, to.Hostname), err)

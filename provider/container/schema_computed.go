@@ -58,13 +58,13 @@ func computedAttributes() map[string]schema.Attribute {
 			Computed:            true,
 		},
 		"ssh": schema.SingleNestedAttribute{
-			MarkdownDescription: "How the container is reached over SSH; null until a login has succeeded.",
+			MarkdownDescription: "How the container is reached over SSH; null while no address is known.",
 			Computed:            true,
 			Attributes: map[string]schema.Attribute{
 				"username": computedText("User to log in as."),
 				"host":     computedText("Address of the container, as seen from the jump host if there is one."),
 				"port":     computedNumber("Port of the SSH server."),
-				"host_key": computedText("Host key in `authorized_keys` format, pinned at the first contact. Another key later on is an error."),
+				"host_key": computedText("Host key in `authorized_keys` format, pinned at the first contact; another key later on is an error. Null until a login has succeeded."),
 			},
 		},
 		"timings": schema.SingleNestedAttribute{

@@ -106,7 +106,7 @@ func (m *Model) sandbox(ctx context.Context, diags *diag.Diagnostics) *sandbox.S
 		Ref:        m.ref(),
 		Hostname:   spec.Hostname,
 		Source:     spec.Source,
-		Storage:    spec.Storage,
+		Storage:    m.Storage.ValueString(),
 		PoolID:     spec.PoolID,
 		Cores:      spec.Cores,
 		MemoryMiB:  int(m.Memory.ValueInt64()),
