@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -198,11 +199,16 @@ func TestSessionSignalsEnvironmentAndKeys(t *testing.T) {
 	}
 	s, err = c.NewSession()
 	must(t, err)
-	must(t, s.Start("sleep 1000"))
-	must(t, s.Signal(ssh.SIGTERM))
+	pid, err := s.StdoutPipe()
+	must(t, err)
+	must(t, s.Start("exec sh -c 'echo $$; exec sleep 1000'"))
+	line, err := bufio.NewReader(pid).ReadString('\n')
+	must(t, err)
+	must(t, s.Signal(ssh.SIGTERM)) // refused, as sshd refuses root's: the program goes on
+	sh(t, c, "kill -0 "+strings.TrimSpace(line)+" && kill -s TERM -- -"+strings.TrimSpace(line))
 	var exit *ssh.ExitError
-	if err := s.Wait(); !errors.As(err, &exit) || exit.Signal() != "TERM" {
-		t.Errorf("killed session: %v", err)
+	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 143 {
+		t.Errorf("killed program: %v", err)
 	}
 	if _, _, err := l.login(101, "agent"); err == nil {
 		t.Error("agent has no authorized key, and got in")
@@ -210,6 +216,13 @@ func TestSessionSignalsEnvironmentAndKeys(t *testing.T) {
 	sh(t, c, "install -d -m 700 -o agent -g agent /home/agent/.ssh; cp /root/.ssh/authorized_keys /home/agent/.ssh/; chown -R agent: /home/agent/.ssh")
 	if got := sh(t, l.guest(t, 101, "agent"), "id -un; pwd"); got != "agent\n/home/agent\n" {
 		t.Errorf("agent: %q", got)
+	}
+	s, err = l.guest(t, 101, "agent").NewSession()
+	must(t, err)
+	must(t, s.Start("sleep 1000"))
+	must(t, s.Signal(ssh.SIGTERM))
+	if err := s.Wait(); !errors.As(err, &exit) || exit.Signal() != "TERM" {
+		t.Errorf("killed session: %v", err)
 	}
 	sh(t, c, "chmod 777 /home/agent/.ssh")
 	if _, _, err := l.login(101, "agent"); err == nil {
