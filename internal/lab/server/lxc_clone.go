@@ -278,7 +278,7 @@ func (job *cloneJob) copyVolume(key string, of int) error {
 		}
 	}
 	if job.full {
-		t.logCopy(6551, source.Used)
+		t.logCopy(key, source.Used)
 	}
 	copied := mountPoint{key: key, values: maps.Clone(mount.values)}
 	copied.values["volume"], copied.values["size"] = v.VolID, formatSize(v.Size)

@@ -232,7 +232,7 @@ func (t *task) moveVolume(g *guest, key, id string, remove bool) error {
 		delete(s.st.Volumes, volumeKey(v.Node, v.VolID))
 		return err
 	}
-	t.logCopy(6551, old.Used)
+	t.logCopy(key, old.Used)
 	mount.values["volume"] = v.VolID
 	g.Config[key] = mount.String()
 	if key != "rootfs" {

@@ -57,6 +57,7 @@ func (s *Server) afterPowerCut() {
 			t.End, t.Exit = s.st.Boot.Unix(), "unexpected status"
 		}
 	}
+	s.autostart()
 }
 
 // save writes the state so that a cut leaves the old or the new one.
