@@ -267,6 +267,8 @@ func (r *replay) translatePath(path string) string {
 		if strings.HasPrefix(was, "UPID:") {
 			path = strings.ReplaceAll(path, was, is)
 			path = strings.ReplaceAll(path, url.QueryEscape(was), url.QueryEscape(is))
+		} else if strings.Contains(path, "vzdump-lxc-") && len(was) > 8 {
+			path = strings.ReplaceAll(path, was, is) // the time in a backup's name
 		}
 	}
 	return path

@@ -72,6 +72,9 @@ func (w *world) close() error {
 // seed makes the users, rights, files and the template that the recordings show.
 func (w *world) seed(ctx context.Context, d *server.Seeder, names []string) error {
 	d.RenameNodes(names...)
+	if len(names) > 1 {
+		d.ClusterName("oracle")
+	}
 	d.Password("root@pam", "rootpass1")
 	d.User("admin@pve", "adminpass1")
 	d.User("viewer@pve", "viewerpass1")

@@ -44,6 +44,7 @@ const (
 	DropAfter   = server.FaultDropAfter
 	Latency     = server.FaultLatency
 	Hold        = server.FaultHold
+	HoldDrop    = server.FaultHoldDrop
 	HoldAfter   = server.FaultHoldAfter
 )
 

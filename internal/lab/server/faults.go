@@ -39,6 +39,8 @@ const (
 	FaultLatency = "latency"
 	// FaultHold keeps the request until it is released, then executes it.
 	FaultHold = "hold"
+	// FaultHoldDrop keeps the request until it is released, then closes the connection; nothing is executed.
+	FaultHoldDrop = "hold_drop"
 	// FaultHoldAfter executes the request and keeps the answer until it is released.
 	FaultHoldAfter = "hold_after"
 )
@@ -98,7 +100,7 @@ func (f *faults) add(spec Fault) (int, error) {
 		return 0, fmt.Errorf("pattern %q: %w", spec.Pattern, err)
 	}
 	switch spec.Kind {
-	case FaultStatus, FaultStatusAfter, FaultDropBefore, FaultDropAfter, FaultLatency, FaultHold, FaultHoldAfter:
+	case FaultStatus, FaultStatusAfter, FaultDropBefore, FaultDropAfter, FaultLatency, FaultHold, FaultHoldDrop, FaultHoldAfter:
 	default:
 		return 0, fmt.Errorf("unknown kind of fault %q", spec.Kind)
 	}

@@ -72,6 +72,21 @@ func TestARequestIsHeldUntilItIsReleased(t *testing.T) {
 	lab.ok("GET", "/pools/held", nil)
 }
 
+func TestAHeldRequestCanBeDropped(t *testing.T) {
+	t.Parallel()
+	lab := newCTLab(t)
+	lab.ok("POST", "/pools", form{"poolid": "a"})
+	id := lab.fault(Fault{Method: "DELETE", Kind: FaultHoldDrop})
+	gone := make(chan struct{})
+	go func() { defer close(gone); lab.lost("DELETE", "/pools/a") }()
+	if state, err := lab.s.controlWait([]byte(`{"id":1,"held":1}`)); err != nil {
+		t.Fatal(state, err)
+	}
+	lab.s.faults.releaseHeld(id)
+	<-gone
+	lab.ok("GET", "/pools/a", nil)
+}
+
 func TestATaskFailsWhenItIsTold(t *testing.T) {
 	t.Parallel()
 	lab := newCTLab(t)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -107,15 +108,15 @@ func pathPrefixes(path string) []string {
 
 // poolOf is the pool of a guest's or storage's path.
 func (s *Server) poolOf(path string) *pool {
-	for _, p := range s.st.Pools {
-		if id, ok := strings.CutPrefix(path, "/storage/"); ok && p.Storages[id] {
-			return p
+	if id, ok := strings.CutPrefix(path, "/vms/"); ok {
+		if vmid, err := strconv.Atoi(id); err == nil {
+			return s.guestPool(vmid)
 		}
-		if id, ok := strings.CutPrefix(path, "/vms/"); ok {
-			for vmid := range p.Guests {
-				if fmt.Sprint(vmid) == id {
-					return p
-				}
+	}
+	if id, ok := strings.CutPrefix(path, "/storage/"); ok {
+		for _, p := range s.st.Pools {
+			if p.Storages[id] {
+				return p
 			}
 		}
 	}

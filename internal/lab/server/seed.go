@@ -77,6 +77,9 @@ func (d *Seeder) RenameNodes(names ...string) {
 	}
 }
 
+// ClusterName names the cluster.
+func (d *Seeder) ClusterName(name string) { d.s.st.Cluster = name }
+
 // Guest adds a stopped container with the configuration as in its file, and its root in the engine.
 func (d *Seeder) Guest(ctx context.Context, node string, vmid int, config map[string]string, root engine.RootSpec) error {
 	return d.s.seedGuest(ctx, node, vmid, config, root)

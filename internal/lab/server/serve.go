@@ -50,6 +50,9 @@ func (s *Server) serveFaulted(req *http.Request, body []byte, path string) (*ans
 			s.wait(f.Fault.Delay)
 		case FaultHold:
 			s.faults.hold(f, s.ctx.Done())
+		case FaultHoldDrop:
+			s.faults.hold(f, s.ctx.Done())
+			return &answer{drop: true}, kind
 		default:
 			after = append(after, f)
 		}
