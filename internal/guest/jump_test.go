@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,10 +121,17 @@ func TestWhatIsWrongWithTheJumpHostIsToldAsSuch(t *testing.T) {
 func TestAGuestThatTheJumpHostCannotReachIsNotReady(t *testing.T) {
 	t.Parallel()
 	_, jump, target, cfg := behindJump(t)
-	cfg.Timeout = 50 * time.Millisecond
-	target.Address = "10.77.0.99"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var tries atomic.Int32
+	jump.forward = func(string) (string, error) {
+		if tries.Add(1) == 3 {
+			cancel()
+		}
+		return "", errors.New("No route to host")
+	}
 	p := newTestPool(t, cfg)
-	_, err := p.WaitReady(t.Context(), target)
+	_, err := p.WaitReady(ctx, target)
 	var notReady *NotReady
 	if !errors.As(err, &notReady) || notReady.Rung != RungTCP || notReady.Through != jump.address() || !strings.Contains(err.Error(), "No route to host") {
 		t.Errorf("got %v", err)

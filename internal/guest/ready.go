@@ -143,9 +143,11 @@ func (w *wait) next(err error, ended bool) (pause time.Duration, again bool) {
 	var notReady *NotReady
 	var jump *JumpError
 	isGuest := errors.As(err, &notReady)
-	// The end of the wait says less than what was in the way before.
-	cut := ended && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
-	if w.err == nil || !cut {
+	// An attempt that the end of the wait cut short says less than the one
+	// before; only a refusal can't come from that.
+	var changed *HostKeyChanged
+	var refused *AuthRefused
+	if w.err == nil || !ended || errors.As(err, &changed) || errors.As(err, &refused) {
 		w.err = err
 	}
 	switch {
@@ -162,11 +164,9 @@ func (w *wait) next(err error, ended bool) (pause time.Duration, again bool) {
 	}
 	w.jumpSince = time.Time{}
 
-	var changed *HostKeyChanged
 	if errors.As(err, &changed) {
 		return 0, false
 	}
-	var refused *AuthRefused
 	if !errors.As(err, &refused) {
 		w.refusedSince, w.refusals = time.Time{}, 0
 		return w.poll(), true

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,20 +89,35 @@ func TestWaitReadyNamesTheRungThatWasNotReached(t *testing.T) {
 	refusing := startServer(t, other)
 
 	for name, tc := range map[string]struct {
-		target Target
+		target func(t *testing.T, seen func()) Target // seen is told of each connection
+		until  int                                    // connections after which the wait is ended; 0: it ends itself
 		rung   Rung
 		want   []string
 	}{
-		"nothing listens": {closed.target("1"), RungTCP, []string{"guest_ssh.proxy_jump", "route to the sandboxes' subnet", "Tailscale subnet router", `"box1" (1)`}},
-		"no SSH server":   {talker(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), RungBanner, []string{"HTTP/1.1 400", "openssh-server", "guest_ssh.port"}},
-		"too many logins": {talker(t, "Exceeded MaxStartups\r\n"), RungBanner, []string{"Exceeded MaxStartups"}},
-		"silence":         {talker(t, ""), RungBanner, []string{"openssh-server"}},
-		"our key refused": {refusing.target("1"), RungAuth, []string{fingerprint, "/root/.ssh/authorized_keys", `"root"`, "guest_ssh"}},
+		"nothing listens": {func(*testing.T, func()) Target { return closed.target("1") }, 0, RungTCP,
+			[]string{"guest_ssh.proxy_jump", "route to the sandboxes' subnet", "Tailscale subnet router", `"box1" (1)`}},
+		"no SSH server":   {talker("HTTP/1.1 400 Bad Request\r\n\r\n"), 3, RungBanner, []string{"HTTP/1.1 400", "openssh-server", "guest_ssh.port"}},
+		"too many logins": {talker("Exceeded MaxStartups\r\n"), 3, RungBanner, []string{"Exceeded MaxStartups"}},
+		"silence":         {talker(""), 1, RungBanner, []string{"openssh-server"}},
+		"our key refused": {func(*testing.T, func()) Target { return refusing.target("1") }, 0, RungAuth,
+			[]string{fingerprint, "/root/.ssh/authorized_keys", `"root"`, "guest_ssh"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newTestPool(t, Config{Auth: Auth{PrivateKey: pemKey}, Timeout: 60 * time.Millisecond})
-			_, err := p.WaitReady(t.Context(), tc.target)
+			cfg := Config{Auth: Auth{PrivateKey: pemKey}}
+			if tc.rung == RungTCP { // nobody is there to count attempts
+				cfg.Timeout = 200 * time.Millisecond
+			}
+			p := newTestPool(t, cfg)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var connections atomic.Int32
+			target := tc.target(t, func() {
+				if connections.Add(1) == int32(tc.until) {
+					cancel()
+				}
+			})
+			_, err := p.WaitReady(ctx, target)
 			var notReady *NotReady
 			if !errors.As(err, &notReady) {
 				t.Fatalf("got %v", err)
@@ -120,7 +136,11 @@ func TestWaitReadyNamesTheRungThatWasNotReached(t *testing.T) {
 
 // talker is a TCP server that says something else than sshd does; with no
 // words it says nothing at all.
-func talker(t *testing.T, words string) Target {
+func talker(words string) func(*testing.T, func()) Target {
+	return func(t *testing.T, seen func()) Target { return talk(t, words, seen) }
+}
+
+func talk(t *testing.T, words string, seen func()) Target {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,6 +153,10 @@ func talker(t *testing.T, words string) Target {
 			if err != nil {
 				return
 			}
+			if words == "" { // the client's version has come, so it is connected
+				_, _ = raw.Read(make([]byte, 1))
+			}
+			seen()
 			if words == "" {
 				t.Cleanup(func() { _ = raw.Close() })
 				continue
