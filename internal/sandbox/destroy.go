@@ -99,7 +99,9 @@ func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error
 		},
 		done: func(ctx context.Context) (bool, error) { return m.gone(ctx, ref) },
 	}, w)
-	if err != nil {
+	// The task fails on a guest that somebody else has destroyed meanwhile; the
+	// proof below decides.
+	if err != nil && !pve.Means(err, pve.NoSuchGuest) {
 		return m.destroyError(ref, cfg, err)
 	}
 	// A task that ended well is no proof.

@@ -267,3 +267,19 @@ func TestFailedDestroyTaskIsNoSuccess(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestDestroyTaskThatFindsItsGuestGoneIsASuccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	s := w.create(w.process(), spec("raced"))
+	exit := fmt.Sprintf("Configuration file 'nodes/%s/lxc/%d.conf' does not exist", s.Node, s.VMID)
+	if err := w.lab.Control().FailTask(t.Context(), control.TaskFault{Type: "vzdestroy", Exit: exit, After: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.process().Destroy(w.context(), s.Ref, ""); err != nil {
+		t.Error(err)
+	}
+	if left := w.marked(); len(left) != 0 {
+		t.Errorf("left %v", left)
+	}
+}
