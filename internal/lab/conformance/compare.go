@@ -50,6 +50,11 @@ func (c *comparison) text(path, key, want, got string) {
 		c.differ(path, "is %s, recorded %s", show(got), show(want))
 		return
 	}
+	c.learn(want, got)
+}
+
+// learn notes which recorded value is which of the lab's, by two texts of one form.
+func (c *comparison) learn(want, got string) {
 	for _, k := range kinds {
 		wants, gots := k.pattern.FindAllString(want, -1), k.pattern.FindAllString(got, -1)
 		for i := range wants {
