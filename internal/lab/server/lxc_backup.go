@@ -100,6 +100,9 @@ func (c *call) vzdumpArguments() string {
 
 func (j *backupJobRun) run() error {
 	t, s := j.t, j.t.s
+	if err := t.sleep(s.delays().Backup / 20); err != nil { // the worker comes up
+		return err
+	}
 	st, err := s.lxcStorage(t.Node, j.storage)
 	if err != nil {
 		return failf("could not get storage information for '%s': %v", j.storage, err)
@@ -142,14 +145,7 @@ func (j *backupJobRun) backup(st *storage, vmid int) error {
 	defer func() { delete(g.Config, "lock"); s.dirty() }()
 	wasRunning := g.active()
 	t.logf("INFO: status = %s", map[bool]string{true: "running", false: "stopped"}[wasRunning])
-	t.logf("INFO: CT Name: %s", g.name())
-	t.logf("INFO: including mount point rootfs ('/') in backup")
-	mode := j.mode
-	if !wasRunning {
-		mode = "stop"
-	}
-	t.logf("INFO: backup mode: %s", mode)
-	t.logf("INFO: ionice priority: 7")
+	mode := j.modeFor(g, wasRunning)
 	if mode == "stop" && wasRunning {
 		t.logf("INFO: stopping virtual guest")
 		if err := t.shutdown(g, 600); err != nil {
@@ -175,6 +171,46 @@ func (j *backupJobRun) backup(st *storage, vmid int) error {
 	t.logf("INFO: Finished Backup of VM %d (%s)", vmid, clockText(s.now().Sub(begun)))
 	t.logf("INFO: Backup finished at %s", s.now().UTC().Format(time.DateTime))
 	return nil
+}
+
+// modeFor settles how the container is saved, and says what of it: a stopped one needs no care, and volumes without
+// snapshots are suspended instead.
+func (j *backupJobRun) modeFor(g *guest, running bool) string {
+	t, mode := j.t, j.mode
+	logMode := func() {
+		t.logf("INFO: backup mode: %s", mode)
+		t.logf("INFO: ionice priority: 7")
+	}
+	if !running {
+		mode = "stop"
+	}
+	if mode == "stop" {
+		logMode()
+	}
+	t.logf("INFO: CT Name: %s", g.name())
+	for _, key := range mountKeys(g.Config) {
+		mount, path := parseMount(key, g.Config[key]), "/"
+		if key != "rootfs" {
+			path = mount.values["mp"]
+		}
+		switch {
+		case key == "rootfs" || mount.values["backup"] == "1":
+			t.logf("INFO: including mount point %s ('%s') in backup", key, path)
+		case mount.kind() == "volume":
+			t.logf("INFO: excluding volume mount point %s ('%s') from backup (disabled)", key, path)
+		default:
+			t.logf("INFO: excluding %s mount point %s ('%s') from backup (not a volume)", mount.kind(), key, path)
+		}
+	}
+	if mode == "snapshot" && !t.s.hasSnapshotFeature(g.Config) {
+		t.logf("INFO: mode failure - some volumes do not support snapshots")
+		t.logf("INFO: trying 'suspend' mode instead")
+		mode = "suspend"
+	}
+	if mode != "stop" {
+		logMode()
+	}
+	return mode
 }
 
 // lock marks the container as being saved.
