@@ -28,7 +28,7 @@ func silentWaits(exchanges []*Exchange) map[*Exchange]bool {
 			}
 			last, lastStart, spent = e, start, 0
 		}
-		spent += e.Millis + e.TaskMillis
+		spent += e.Millis + e.TaskMillis + e.pause()
 	}
 	return out
 }

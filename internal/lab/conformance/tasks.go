@@ -176,11 +176,17 @@ var pauses = regexp.MustCompile(`(\d+) s later|after (\d+) s`)
 
 // pause waits where the recording did: its steps' names say so. A tenth of the time is as long here.
 func (r *replay) pause(e *Exchange) {
+	millis := e.pause()
+	r.sleep(time.Duration(millis/10) * time.Millisecond)
+	r.stat.elapsed += millis
+}
+
+// pause is how long the recording waited before a call, in ms.
+func (e *Exchange) pause() float64 {
 	m := pauses.FindStringSubmatch(e.Step)
 	if m == nil || e.Method != http.MethodGet {
-		return
+		return 0
 	}
 	seconds, _ := strconv.Atoi(m[1] + m[2])
-	r.sleep(time.Duration(seconds) * 100 * time.Millisecond)
-	r.stat.elapsed += float64(seconds) * 1000
+	return float64(seconds) * 1000
 }
