@@ -17,8 +17,9 @@ type NetworkInterface struct {
 }
 
 // Bridges returns the names of a node's bridges, sorted: Linux and Open vSwitch
-// ones, and the virtual networks of the cluster's SDN. The identity sees those
-// that it may use or audit, so one that is missing may be hidden.
+// ones, and the virtual networks of the cluster's SDN. The identity sees those it
+// may use or audit, so one that is missing may be hidden; one of a change that
+// was not applied yet is among them.
 func (c *Client) Bridges(ctx context.Context, node string) ([]string, error) {
 	list, err := getList[NetworkInterface](ctx, c, nodePath(node)+"/network", params{"type": "any_bridge"})
 	if err != nil {
