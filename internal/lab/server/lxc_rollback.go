@@ -40,6 +40,9 @@ func (t *task) rollback(vmid int, name string) error {
 		if err != nil {
 			return err
 		}
+		if err := s.checkNewest(g, snap); err != nil {
+			return err
+		}
 		if err := g.checkLock(); err != nil {
 			return err
 		}
@@ -60,6 +63,21 @@ func (t *task) rollback(vmid int, name string) error {
 		s.restoreConfig(g, snap)
 		return s.mountGuest(t.ctx, g)
 	})
+}
+
+// checkNewest refuses on ZFS what isn't the latest snapshot: a rollback there would lose those after it.
+func (s *Server) checkNewest(g *guest, snap *snapshot) error {
+	newest := true
+	for _, other := range g.Snapshots {
+		newest = newest && other.Parent != snap.Name && other.Time <= snap.Time
+	}
+	for _, key := range mountKeys(snap.Config) {
+		volid := parseMount(key, snap.Config[key]).volid()
+		if st := s.st.Storages[storageOf(volid)]; !newest && st != nil && st.Type == "zfspool" {
+			return failf("can't rollback, '%s' is not most recent snapshot on '%s'", snap.Name, volid)
+		}
+	}
+	return nil
 }
 
 // restoreConfig puts a snapshot's configuration back. The description, the firewall file and the pool stay as they

@@ -157,3 +157,17 @@ func TestResizeRefusals(t *testing.T) {
 		t.Errorf("mount point that isn't set: %+v", r)
 	}
 }
+
+func TestOnlyTheNewestSnapshotIsRolledBackOnZFS(t *testing.T) {
+	t.Parallel()
+	lab := newCTLab(t)
+	lab.s.lock()
+	lab.s.st.Storages["tank"] = &storage{ID: "tank", Type: "zfspool", Content: []string{"rootdir"}, Total: 1 << 40}
+	lab.s.unlock()
+	lab.done("POST", "lxc", createForm("508", form{"rootfs": "tank:1"}))
+	for _, name := range []string{"one", "two"} {
+		lab.done("POST", "lxc/508/snapshot", form{"snapname": name})
+	}
+	lab.fails("POST", "lxc/508/snapshot/one/rollback", nil, "can't rollback, 'one' is not most recent snapshot on 'tank:subvol-508-disk-0'")
+	lab.done("POST", "lxc/508/snapshot/two/rollback", nil)
+}
