@@ -82,7 +82,7 @@ func TestFailuresNeverTakeAContainerOutOfTheState(t *testing.T) {
 			if _, err := env.Lab.Control.Inject(t.Context(), fault); err != nil {
 				t.Fatal(err)
 			}
-			server = protocoltest.For(t, env, values{})
+			server = protocoltest.ForWith(t, env, nil, quick)
 			diags := server.Refresh(t, r)
 			if !r.Exists() {
 				t.Errorf("it is no longer tracked; the refresh said: %s", protocoltest.Text(diags))

@@ -14,9 +14,14 @@ func NoEnvironment(string) string { return "" }
 // that config holds only what the test is about.
 func For(t testing.TB, env *acctest.Environment, config Values) *Server {
 	t.Helper()
+	return ForWith(t, env, config, provider.Options{})
+}
+
+// ForWith is For with other options of the provider; version and environment are set here.
+func ForWith(t testing.TB, env *acctest.Environment, config Values, options provider.Options) *Server {
+	t.Helper()
 	variables := env.Variables()
-	return New(t, provider.NewWith(provider.Options{
-		Version: "test",
-		Getenv:  func(name string) string { return variables[name] },
-	}), config)
+	options.Version = "test"
+	options.Getenv = func(name string) string { return variables[name] }
+	return New(t, provider.NewWith(options), config)
 }

@@ -14,7 +14,11 @@ import (
 // Get returns what stands at a dotted path: a string, float64, bool, []any, map[string]any, nil or Unknown.
 func Get(t testing.TB, v tftypes.Value, path string) any {
 	t.Helper()
-	current := plain(t, v)
+	return walk(t, plain(t, v), path)
+}
+
+func walk(t testing.TB, current any, path string) any {
+	t.Helper()
 	if path == "" {
 		return current
 	}
