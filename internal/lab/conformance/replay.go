@@ -72,6 +72,11 @@ func (r *replay) run(exchanges []*Exchange) error {
 			i += n
 		default:
 			r.pause(e)
+			if e.Noted {
+				if err := r.onNode(e); err != nil {
+					return err
+				}
+			}
 			if err := r.stat.before(e); err != nil {
 				return err
 			}
@@ -227,10 +232,11 @@ func (r *replay) login() error {
 	got := r.send(&Exchange{Method: http.MethodPost, Path: "/access/ticket", Form: map[string]any{"username": "admin@pve", "password": "adminpass1"}})
 	body, _ := got.body.(map[string]any)
 	data, _ := body["data"].(map[string]any)
-	if data == nil {
-		return fmt.Errorf("login: %d %s %w", got.status, got.reason, got.err)
+	r.ticket, _ = data["ticket"].(string)
+	r.csrf, _ = data["CSRFPreventionToken"].(string)
+	if r.ticket == "" || r.csrf == "" {
+		return fmt.Errorf("login: %d %s (%v)", got.status, got.reason, got.err)
 	}
-	r.ticket, r.csrf = data["ticket"].(string), data["CSRFPreventionToken"].(string)
 	return nil
 }
 

@@ -36,6 +36,8 @@ type Exchange struct {
 	TaskStatus map[string]any `json:"task_status"`
 	TaskMillis float64        `json:"task_ms"`
 	Log        []string       `json:"log"`
+
+	Noted bool `json:"-"` // something was done on the node before it
 }
 
 var parallel = regexp.MustCompile(`^(.*) \(parallel (\d+)/(\d+)\)$`)
@@ -99,12 +101,17 @@ func load(flow string) ([]*Exchange, error) {
 	var out []*Exchange
 	lines := bufio.NewScanner(bytes.NewReader(raw))
 	lines.Buffer(nil, 16<<20)
+	noted := false
 	for lines.Scan() {
 		e := &Exchange{}
 		if err := json.Unmarshal(lines.Bytes(), e); err != nil {
 			return nil, fmt.Errorf("flow %q, line %d: %w", flow, len(out)+1, err)
 		}
-		if e.Kind != "note" && (e.Method != "" || e.Kind == "task") {
+		switch {
+		case e.Kind == "note":
+			noted = true
+		case e.Method != "" || e.Kind == "task":
+			e.Noted, noted = noted, false
 			out = append(out, e)
 		}
 	}
