@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,8 +12,9 @@ import (
 
 // CheckServer validates a specification against what the server holds now, for
 // use at plan. prior is what Read said, nil for a creation. It only reads: the
-// list that all readers share and the template's configuration (once a run).
-// The error is a failure to ask, not a finding.
+// list that all readers share and, only where that leaves a question open, the
+// template's configuration or the node's bridges (once a run). The error is a
+// failure to ask, not a finding.
 func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([]Problem, error) {
 	if prior == nil {
 		spec = m.resolveNew(spec)
@@ -29,6 +31,9 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 		if spec.DiskGiB != nil && prior.DiskGiB > 0 && float64(*spec.DiskGiB) < prior.DiskGiB {
 			p = append(p, shrinkProblem(*spec.DiskGiB, prior.DiskGiB))
 		}
+		if spec.Network.Bridge != prior.Network.Bridge {
+			m.checkBridgeExists(ctx, &p, spec, cmp.Or(spec.NodeName, prior.Node))
+		}
 		return p, nil
 	}
 	if spec.VMID != 0 {
@@ -37,9 +42,12 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 		}
 	}
 	if spec.Source.IsClone() {
-		return p, m.checkClone(ctx, &p, spec, resources)
+		err := m.checkClone(ctx, &p, spec, resources)
+		return p, err
 	}
-	if _, err := m.nodeForFile(resources, spec); err != nil {
+	node, err := m.nodeForFile(resources, spec)
+	m.checkBridgeExists(ctx, &p, spec, node)
+	if err != nil {
 		found, ok := err.(*ProblemsError) //nolint:errorlint // nodeForFile returns it unwrapped
 		if !ok {
 			return nil, err
@@ -98,21 +106,21 @@ func (m *Manager) checkTaken(ctx context.Context, p *problems, spec Spec, resour
 }
 
 func (m *Manager) checkClone(ctx context.Context, p *problems, spec Spec, resources []pve.Resource) error {
-	entry := guestIn(resources, spec.Source.TemplateID)
-	problem, template, err := m.template(ctx, entry, spec.Source.TemplateID)
-	if err != nil {
-		return m.step("check", Ref{VMID: spec.Source.TemplateID}, "read the template", err)
+	id := spec.Source.TemplateID
+	entry := guestIn(resources, id)
+	if entry == nil || !entry.Template {
+		// What the list says of a template that was made just now may be 10 s old.
+		problem, _, err := m.template(ctx, entry, id)
+		if err != nil {
+			return m.step("check", Ref{VMID: id}, "read the template", err)
+		}
+		if problem != nil {
+			*p = append(*p, *problem)
+			return nil
+		}
 	}
-	if problem != nil {
-		*p = append(*p, *problem)
-		return nil
-	}
-	if !template.Unprivileged() {
-		p.warn("template_id", fmt.Sprintf("Template %d is privileged", spec.Source.TemplateID),
-			"Root inside its clones is root on the node. Make the template unprivileged: a clone can't be made so afterwards.")
-	}
-	if found := checkDisk(spec, template); found != nil {
-		*p = append(*p, *found)
+	if spec.DiskGiB != nil && int64(*spec.DiskGiB)*gib < entry.MaxDisk {
+		*p = append(*p, smallerThanTemplate(*spec.DiskGiB, fmt.Sprintf("%gG", float64(entry.MaxDisk)/gib)))
 	}
 	if spec.Storage != "" {
 		if s := storageIn(resources, entry.Node, spec.Storage); s == nil {
@@ -121,11 +129,16 @@ func (m *Manager) checkClone(ctx context.Context, p *problems, spec Spec, resour
 			p.add("storage", fmt.Sprintf("The storage %q takes no container disks", spec.Storage), "Its content types lack \"rootdir\" (Container).")
 		}
 	}
+	m.checkBridgeExists(ctx, p, spec, cmp.Or(m.placement(resources, spec.NodeName, entry.Node), entry.Node))
 	if spec.NodeName == "" || spec.NodeName == entry.Node {
 		return nil
 	}
 	storage := spec.Storage
 	if storage == "" {
+		template, err := m.templates.config(ctx, entry.Node, id)
+		if err != nil {
+			return m.step("check", Ref{VMID: id}, "read the template", err)
+		}
 		storage = template.RootFS().Storage()
 	}
 	if s := storageIn(resources, spec.NodeName, storage); s == nil {

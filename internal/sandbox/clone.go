@@ -31,6 +31,10 @@ func (c *creation) prepareSource(ctx context.Context, resources []pve.Resource) 
 	if p := checkDisk(c.spec, cfg); p != nil {
 		return &ProblemsError{Problems: []Problem{*p}}
 	}
+	if !cfg.Unprivileged() {
+		c.warnings.add(fmt.Sprintf("Template %d is privileged", id),
+			"Root inside its clones is root on the node. Make the template unprivileged: a clone can't be made so afterwards.")
+	}
 	c.origin, c.base = entry.Node, cfg
 	c.spec.NodeName = c.m.placement(resources, c.spec.NodeName, entry.Node)
 	if to := c.spec.NodeName; to != "" && to != entry.Node && c.sharedDisk(resources, to) {
@@ -295,7 +299,12 @@ func checkDisk(spec Spec, template *pve.LXCConfig) *Problem {
 	if spec.DiskGiB == nil || !ok || int64(*spec.DiskGiB)*gib >= bytes {
 		return nil
 	}
-	return &Problem{Attribute: "disk", Summary: fmt.Sprintf("%d GiB is less than the template's %s", *spec.DiskGiB, template.RootFS().Text("size")),
+	p := smallerThanTemplate(*spec.DiskGiB, template.RootFS().Text("size"))
+	return &p
+}
+
+func smallerThanTemplate(wantGiB int, size string) Problem {
+	return Problem{Attribute: "disk", Summary: fmt.Sprintf("%d GiB is less than the template's %s", wantGiB, size),
 		Detail: "Proxmox VE can't shrink a root disk. Leave disk out to keep the template's size, or give a larger one."}
 }
 

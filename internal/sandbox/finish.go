@@ -200,7 +200,6 @@ func (f *finishing) seal(ctx context.Context) error {
 			return err
 		}
 		f.fill()
-		f.sandbox.fillStatus(f.status.Status, f.status.Uptime)
 		if _, marker := SplitDescription(f.now.Text("description")); marker != nil && marker.Phase == PhaseReady {
 			// Our own write whose answer was lost.
 			f.marker = *marker

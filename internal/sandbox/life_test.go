@@ -130,8 +130,14 @@ func TestRequestsStayWithinTheirBudget(t *testing.T) {
 	w := newWorld(t, lab.Options{})
 	p := w.process()
 	var s sandbox.Sandbox
-	if n, list := w.requests(func() { s = w.create(p, spec("one")) }); n > 8 {
-		t.Errorf("create: %d requests, want at most 8\n%s", n, strings.Join(list, "\n"))
+	// The plan, in a process of its own as Terraform has it, then the creation.
+	if n, list := w.requests(func() {
+		if _, err := w.process().CheckServer(w.context(), spec("one"), nil); err != nil {
+			t.Error(err)
+		}
+		s = w.create(p, spec("one"))
+	}); n > 8 {
+		t.Errorf("plan and create: %d requests, want at most 8\n%s", n, strings.Join(list, "\n"))
 	}
 	// A later process refreshes, then destroys.
 	p = w.process()
@@ -300,6 +306,7 @@ func TestPlanTimeFactsNameTheAttribute(t *testing.T) {
 		"not a template":        {func(s *sandbox.Spec) { s.Source.TemplateID = ordinary.VMID }, "template_id"},
 		"smaller than template": {func(s *sandbox.Spec) { s.DiskGiB = ptr(0) }, "disk"},
 		"unknown node":          {func(s *sandbox.Spec) { s.NodeName = "nosuch" }, "node_name"},
+		"unknown bridge":        {func(s *sandbox.Spec) { s.Network.Bridge = "vmbr77" }, "network.bridge"},
 		"unknown clone storage": {func(s *sandbox.Spec) { s.FullClone, s.Storage = true, "nosuch" }, "storage"},
 		"unknown create storage": {func(s *sandbox.Spec) {
 			s.Source, s.Storage = sandbox.Source{TemplateFileID: lab.TemplateFile}, "nosuch"

@@ -68,6 +68,7 @@ type Manager struct {
 	ids       *idPool
 	queues    *queues
 	templates *templateCache
+	bridges   *bridgeCache
 	// known holds the claims that a caller has shown to hold: such a container
 	// is never taken for one that a dead process left behind.
 	known sync.Map
@@ -105,5 +106,6 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 		m.log = slog.New(slog.DiscardHandler)
 	}
 	m.templates = newTemplateCache(client, m.clock)
+	m.bridges = newBridgeCache(client)
 	return m, nil
 }

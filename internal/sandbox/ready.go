@@ -69,6 +69,7 @@ func (f *finishing) ready(ctx context.Context) error {
 	}
 	f.hostKey = up.HostKey
 	f.fillSSH()
+	f.proveRunning()
 	if !keys {
 		return nil
 	}
@@ -94,9 +95,7 @@ func (f *finishing) waitAddress(ctx context.Context) error {
 		v4, v6 := addressesOf(interfaces, n.MACAddress)
 		f.sandbox.IPv4, f.sandbox.IPv6 = v4, v6
 		if len(interfaces) > 0 {
-			// Only a running container has interfaces.
-			f.statusOK = true
-			f.sandbox.Status = StatusRunning
+			f.proveRunning() // only a running container has interfaces
 		}
 		if n.IPv4 == AddressDHCP {
 			return v4.IsValid(), nil
@@ -112,6 +111,13 @@ func (f *finishing) waitAddress(ctx context.Context) error {
 	}
 	f.fillSSH()
 	return nil
+}
+
+// proveRunning notes that the container was seen to run, which spares the
+// question.
+func (f *finishing) proveRunning() {
+	f.statusOK = true
+	f.sandbox.Status = StatusRunning
 }
 
 // addressesOf finds the addresses of the interface with a MAC address. Others

@@ -2,7 +2,12 @@ package sandbox_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -299,5 +304,47 @@ func TestIDsOfTheRangeThatAreUsedUpAreSaid(t *testing.T) {
 	_, err := p.Create(w.context(), spec("three"), nil)
 	if !errors.Is(err, sandbox.ErrNoFreeID) || !strings.Contains(err.Error(), "vmid_range") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestSandboxInHAIsDestroyedAndProvedGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	s := w.create(p, spec("available"))
+	w.post("/cluster/ha/resources", url.Values{"sid": {fmt.Sprintf("ct:%d", s.VMID)}})
+	w.calm()
+	read, err := w.process().Read(w.context(), sandbox.Prior{Ref: s.Ref})
+	if err != nil || !read.HA {
+		t.Errorf("HA is not seen: %+v %v", read, err)
+	}
+	if _, err := w.process().Destroy(w.context(), s.Ref, ""); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.marked(); len(left) != 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// post sends a call that the product never makes.
+func (w *world) post(path string, form url.Values) {
+	w.t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(w.lab.CAPEM()))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.lab.Endpoint()+"/api2/json"+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "PVEAPIToken="+w.lab.Token())
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("POST %s: %s", path, response.Status)
 	}
 }
