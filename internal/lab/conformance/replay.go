@@ -16,15 +16,16 @@ import (
 
 // replay runs one flow.
 type replay struct {
-	ctx     context.Context
-	flow    string
-	world   *world
-	learned map[string]string // recorded UPIDs, digests, MACs → the lab's
-	ticket  string
-	csrf    string
-	started map[string]bool // recorded UPIDs whose call was replayed
-	stat    statClock
-	results []Result
+	ctx       context.Context
+	flow      string
+	world     *world
+	followers map[string]bool   // containers that a call starts in an unnamed task
+	learned   map[string]string // recorded UPIDs, digests, MACs → the lab's
+	ticket    string
+	csrf      string
+	started   map[string]bool // recorded UPIDs whose call was replayed
+	stat      statClock
+	results   []Result
 }
 
 // Result is one replayed exchange.
@@ -76,6 +77,10 @@ func (r *replay) run(exchanges []*Exchange) error {
 				if err := r.onNode(e); err != nil {
 					return err
 				}
+			}
+			r.waitForFollower(e)
+			if ct := startsAfterwards(e); ct != "" {
+				r.followers[ct] = true
 			}
 			if err := r.stat.before(e); err != nil {
 				return err

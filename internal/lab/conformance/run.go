@@ -66,7 +66,7 @@ func Replay(ctx context.Context, flow string) (results []Result, err error) {
 		return nil, err
 	}
 	r := &replay{
-		ctx: ctx, flow: flow, world: w, learned: map[string]string{}, started: map[string]bool{}, stat: newStatClock(ctx, flow, c),
+		ctx: ctx, flow: flow, world: w, learned: map[string]string{}, followers: map[string]bool{}, started: map[string]bool{}, stat: newStatClock(ctx, flow, c),
 	}
 	if err := r.run(exchanges); err != nil {
 		return nil, fmt.Errorf("flow %s: %w", flow, err)
