@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/tfcli"
 )
 
 // Bounds of the area fleet. Where a figure has a counterpart, another public provider doing the same work on a real
@@ -62,7 +64,7 @@ func measureStartup(ctx context.Context, provider string, _ io.Writer, report fu
 	return nil
 }
 
-// measureRequests counts the requests of a creation, a refresh and a destruction. Plans are part of what is counted.
+// measureRequests counts the requests of a creation, of a destruction with its refresh, and of a refresh.
 func measureRequests(ctx context.Context, provider string, log io.Writer, report func(Metric)) (err error) {
 	s, err := newStage(ctx, provider, lab.Fast())
 	if err != nil {
@@ -74,14 +76,9 @@ func measureRequests(ctx context.Context, provider string, log io.Writer, report
 	if err != nil {
 		return err
 	}
-	created, err := s.apply(ctx, one, 1)
-	if err = errors.Join(err, created.failure); err != nil {
+	if err := s.countCreate(ctx, one, log, report); err != nil {
 		return err
 	}
-	work, polls := split(created.requests)
-	fmt.Fprintf(log, "create: %s; and %d polls\n", describe(created.requests), polls)
-	report(atMost("create_requests", work, maxCreate))
-
 	if err := s.resetRequests(ctx); err != nil {
 		return err
 	}
@@ -92,7 +89,7 @@ func measureRequests(ctx context.Context, provider string, log io.Writer, report
 	if err != nil {
 		return err
 	}
-	work, polls = split(destroyed)
+	work, polls := split(destroyed)
 	fmt.Fprintf(log, "destroy: %s; and %d polls\n", describe(destroyed), polls)
 	report(atMost("destroy_requests", work, maxDestroy))
 
@@ -109,6 +106,37 @@ func measureRequests(ctx context.Context, provider string, log io.Writer, report
 	}
 	fmt.Fprintf(log, "refresh of %d: %s\n", refreshSize, describe(refreshed))
 	report(atMost(fmt.Sprintf("refresh_%d_requests", refreshSize), len(refreshed), refreshSize+1+len(s.target.Nodes)))
+	return nil
+}
+
+// countCreate plans the creation of one and applies that plan, which is what a creation costs. What the plan asked to check
+// the configuration against the server is shown beside it.
+func (s *stage) countCreate(ctx context.Context, w *tfcli.Workspace, log io.Writer, report func(Metric)) error {
+	if err := s.resetRequests(ctx); err != nil {
+		return err
+	}
+	plan := filepath.Join(w.Dir, "create.plan")
+	if _, err := w.Plan(ctx, size(1), tfexec.Out(plan)); err != nil {
+		return err
+	}
+	planned, _, err := s.requests(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.resetRequests(ctx); err != nil {
+		return err
+	}
+	if err := w.Apply(ctx, tfexec.DirOrPlan(plan)); err != nil {
+		return err
+	}
+	created, _, err := s.requests(ctx)
+	if err != nil {
+		return err
+	}
+	work, polls := split(created)
+	fmt.Fprintf(log, "plan of one: %s\ncreate: %s; and %d polls\n", describe(planned), describe(created), polls)
+	report(shown("create_plan_requests", fmt.Sprint(len(planned))))
+	report(atMost("create_requests", work, maxCreate))
 	return nil
 }
 

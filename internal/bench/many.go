@@ -23,9 +23,11 @@ func measureMany(ctx context.Context, provider string, log io.Writer, report fun
 		return err
 	}
 
-	if made, err := s.apply(ctx, w, connectionsSize); err != nil || made.failed > 0 {
+	made, err := s.apply(ctx, w, connectionsSize)
+	if err != nil || made.failed > 0 {
 		return errors.Join(err, made.failure)
 	}
+	fmt.Fprintf(log, "%d made in %.0f s\n", connectionsSize, made.wall.Seconds())
 	requests, connections, err := s.refresh(ctx, w, connectionsSize)
 	if err != nil {
 		return err
@@ -33,7 +35,7 @@ func measureMany(ctx context.Context, provider string, log io.Writer, report fun
 	fmt.Fprintf(log, "refresh of %d: %d requests over %d connections\n", connectionsSize, len(requests), connections)
 	report(atMost("refresh_200_connections", connections, maxConnections))
 
-	made, err := s.apply(ctx, w, memorySize)
+	made, err = s.apply(ctx, w, memorySize)
 	if err != nil || made.failed > 0 {
 		return errors.Join(err, made.failure)
 	}

@@ -80,7 +80,7 @@ func (p *process) reattach(cli *tfcli.CLI) tfexec.ReattachInfo {
 	config := p.client.ReattachConfig()
 	return tfexec.ReattachInfo{cli.RegistryHost() + "/" + tfcli.Source: tfexec.ReattachConfig{
 		Protocol:        string(config.Protocol),
-		ProtocolVersion: config.ProtocolVersion,
+		ProtocolVersion: int(handshake.ProtocolVersion),
 		Pid:             config.Pid,
 		Test:            true, // the command line leaves it running
 		Addr:            tfexec.ReattachConfigAddr{Network: config.Addr.Network(), String: config.Addr.String()},
