@@ -43,7 +43,7 @@ func loadKeys(dir string) (keys, error) {
 	if k, err = newKeys(); err != nil {
 		return k, err
 	}
-	raw, err = json.MarshalIndent(k, "", "  ")
+	raw, err = json.MarshalIndent(k, "", "  ") //nolint:gosec // the file is for its owner only
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}

@@ -58,7 +58,7 @@ func api(t *testing.T, l *Lab, method, path string, form url.Values) any {
 	}
 	defer func() { _ = res.Body.Close() }()
 	var answer struct{ Data any }
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != 200 {
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s %v", method, path, res.Status, err)
 	}
 	return answer.Data

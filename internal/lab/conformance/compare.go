@@ -26,11 +26,14 @@ func (c *comparison) value(path, key string, want, got any) {
 	}
 	switch w := want.(type) {
 	case map[string]any:
-		c.object(path, w, got.(map[string]any))
+		g, _ := got.(map[string]any)
+		c.object(path, w, g)
 	case []any:
-		c.list(path, key, w, got.([]any))
+		g, _ := got.([]any)
+		c.list(path, key, w, g)
 	case string:
-		c.text(path, key, w, got.(string))
+		g, _ := got.(string)
+		c.text(path, key, w, g)
 	default:
 		if !measured[key] && !reflect.DeepEqual(want, got) {
 			c.differ(path, "is %s, recorded %s", show(got), show(want))

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -240,7 +241,7 @@ func (r *replay) login() error {
 	r.ticket, _ = data["ticket"].(string)
 	r.csrf, _ = data["CSRFPreventionToken"].(string)
 	if r.ticket == "" || r.csrf == "" {
-		return fmt.Errorf("login: %d %s (%v)", got.status, got.reason, got.err)
+		return errors.Join(fmt.Errorf("login: %d %s", got.status, got.reason), got.err)
 	}
 	return nil
 }

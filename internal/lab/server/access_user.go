@@ -8,7 +8,7 @@ import (
 
 // findUser finds an account, with the server's complaints.
 func (s *Server) findUser(id string) (*user, error) {
-	if _, _, err := splitUserID(id); err != nil {
+	if _, err := userRealm(id); err != nil {
 		return nil, err
 	}
 	if u := s.st.Users[id]; u != nil {
@@ -77,7 +77,7 @@ func (s *Server) manages(c *call, id string) bool {
 }
 
 func (s *Server) realmType(id string) string {
-	if _, realm, err := splitUserID(id); err == nil && s.st.Domains[realm] != nil {
+	if realm, err := userRealm(id); err == nil && s.st.Domains[realm] != nil {
 		return s.st.Domains[realm].Type
 	}
 	return ""
@@ -134,7 +134,7 @@ func (s *Server) userGet(c *call) (any, error) {
 
 func (s *Server) userCreate(c *call) (any, error) {
 	id := c.params.str("userid")
-	_, realm, err := splitUserID(id)
+	realm, err := userRealm(id)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func (lab *ctLab) login(user, password string) (ticket, csrf string) {
 	lab.t.Helper()
 	res, body := lab.raw("POST", "/api2/json/access/ticket", url.Values{"username": {user}, "password": {password}}.Encode(),
 		map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
-	if res.StatusCode != 200 {
+	if res.StatusCode != http.StatusOK {
 		lab.t.Fatal(res.Status, body)
 	}
 	var answer struct {
@@ -60,14 +61,14 @@ func TestATicketReadsAloneAndWritesWithItsCSRFToken(t *testing.T) {
 	lab := newCTLab(t)
 	ticket, csrf := lab.login("admin@pve", "secret")
 	cookie := map[string]string{"Cookie": "PVEAuthCookie=" + url.QueryEscape(ticket), "Content-Type": "application/x-www-form-urlencoded"}
-	if res, _ := lab.raw("GET", "/api2/json/version", "", cookie); res.StatusCode != 200 {
+	if res, _ := lab.raw("GET", "/api2/json/version", "", cookie); res.StatusCode != http.StatusOK {
 		t.Error("read:", res.Status)
 	}
 	if res, _ := lab.raw("POST", "/api2/json/pools", "poolid=a", cookie); res.Status != "401 Permission denied - invalid csrf token" {
 		t.Error("write without:", res.Status)
 	}
 	cookie["CSRFPreventionToken"] = csrf
-	if res, _ := lab.raw("POST", "/api2/json/pools", "poolid=a", cookie); res.StatusCode != 200 {
+	if res, _ := lab.raw("POST", "/api2/json/pools", "poolid=a", cookie); res.StatusCode != http.StatusOK {
 		t.Error("write with:", res.Status)
 	}
 }
@@ -80,7 +81,7 @@ func TestATicketEndsAfterTwoHours(t *testing.T) {
 		t.Error("a ticket as the password doesn't renew it")
 	}
 	lab.s.jump.Add(int64(2*time.Hour + time.Minute))
-	if res, _ := lab.raw("GET", "/api2/json/version", "", map[string]string{"Cookie": "PVEAuthCookie=" + ticket}); res.StatusCode != 401 {
+	if res, _ := lab.raw("GET", "/api2/json/version", "", map[string]string{"Cookie": "PVEAuthCookie=" + ticket}); res.StatusCode != http.StatusUnauthorized {
 		t.Error(res.Status)
 	}
 }
@@ -91,7 +92,7 @@ func TestARootTokenIsNotRoot(t *testing.T) {
 	ct := lab.clone(100)
 	lab.as("root").refused("PUT", ct+"/config", form{"features": "nesting=1,keyctl=1"}, 403,
 		"Permission check failed (changing feature flags (except nesting) is only allowed for root@pam)")
-	if res, body := lab.raw("PUT", "/api2/json/access/password", "userid=admin%40pve&password=longenough1", lab.admin(map[string]string{"Content-Type": "application/x-www-form-urlencoded"})); res.StatusCode != 403 {
+	if res, body := lab.raw("PUT", "/api2/json/access/password", "userid=admin%40pve&password=longenough1", lab.admin(map[string]string{"Content-Type": "application/x-www-form-urlencoded"})); res.StatusCode != http.StatusForbidden {
 		t.Error("a token changes passwords:", res.Status, body)
 	}
 }

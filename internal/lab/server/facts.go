@@ -31,7 +31,7 @@ type paramFact struct {
 // methodFact is what the API says about one method of one path.
 type methodFact struct {
 	Params    map[string]paramFact `json:"params"`
-	Check     []any                `json:"check"`
+	Check     *permExpr            `json:"check"`
 	User      string               `json:"user"` // "all": any login; "world": none needed
 	Protected bool                 `json:"protected"`
 	Node      bool                 `json:"node"` // handled by the node in the path
@@ -76,14 +76,20 @@ func splitNumbered(name string) (string, bool) {
 	return m[1], n < indexed[m[1]]
 }
 
-var patterns sync.Map // pattern → *regexp.Regexp
+var (
+	patternsMu sync.Mutex
+	patterns   = map[string]*regexp.Regexp{}
+)
 
 // matches applies a pattern of the API, which is a Perl regular expression for the whole value.
 func matches(pattern, value string) bool {
-	re, ok := patterns.Load(pattern)
-	if !ok {
+	patternsMu.Lock()
+	re := patterns[pattern]
+	if re == nil {
 		goPattern := strings.NewReplacer("(?^:", "(?:", "(?^i:", "(?i:", "{0,4096}", "*").Replace(pattern) // Go repeats up to 1000
-		re, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(`\A(?:`+goPattern+`)\z`))
+		re = regexp.MustCompile(`\A(?:` + goPattern + `)\z`)
+		patterns[pattern] = re
 	}
-	return re.(*regexp.Regexp).MatchString(value)
+	patternsMu.Unlock()
+	return re.MatchString(value)
 }

@@ -132,10 +132,10 @@ func TestTheRequestLogCounts(t *testing.T) {
 func TestTheControlAPINeedsItsSecret(t *testing.T) {
 	t.Parallel()
 	lab := newCTLab(t)
-	if res, _ := lab.raw("POST", "/lab/reset", "", map[string]string{SecretHeader: "wrong"}); res.StatusCode != 403 {
+	if res, _ := lab.raw("POST", "/lab/reset", "", map[string]string{SecretHeader: "wrong"}); res.StatusCode != http.StatusForbidden {
 		t.Error(res.Status)
 	}
-	if res, body := lab.raw("POST", "/lab/requests", "", map[string]string{SecretHeader: lab.s.Secret()}); res.StatusCode != 200 {
+	if res, body := lab.raw("POST", "/lab/requests", "", map[string]string{SecretHeader: lab.s.Secret()}); res.StatusCode != http.StatusOK {
 		t.Error(res.Status, body)
 	}
 }

@@ -9,8 +9,8 @@ var haSID = regexp.MustCompile(`\A(?:(ct|vm):)?(\d+)\z`)
 
 // routesHA lists the little that the lab has of the high-availability manager: which guests it manages.
 func (s *Server) routesHA() {
-	audit := []any{"perm", "/", []any{"Sys.Audit"}}
-	console := []any{"perm", "/", []any{"Sys.Console"}}
+	audit := perm("/", "Sys.Audit")
+	console := perm("/", "Sys.Console")
 	text := func(optional bool) paramFact { return paramFact{Type: "string", Optional: optional} }
 	number := paramFact{Type: "integer", Optional: true}
 	options := map[string]paramFact{

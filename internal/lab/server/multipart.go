@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -18,7 +19,7 @@ func decodeMultipart(out params, req *http.Request, body []byte) error {
 	reader := multipart.NewReader(bytes.NewReader(body), attributes["boundary"])
 	for {
 		part, err := reader.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func (s *Server) networkList(c *call) (any, error) {
 	kind := c.params.str("type")
 	out := []map[string]any{}
 	for _, iface := range c.node.interfaces() {
-		is := iface["type"].(string)
+		is := fmt.Sprint(iface["type"])
 		bridge := is == "bridge" || is == "OVSBridge"
 		if kind == "" || kind == is || (bridge && (kind == "any_bridge" || kind == "any_local_bridge" || kind == "include_sdn")) {
 			out = append(out, iface)
@@ -82,7 +83,7 @@ func (s *Server) networkApply(c *call) (any, error) {
 	return c.startTask("srvreload", "networking", func(t *task) error {
 		for _, iface := range c.node.Network {
 			iface["active"] = 1
-			if name := iface["iface"].(string); iface["type"] == "bridge" && !slices.Contains(c.node.Bridges, name) {
+			if name := fmt.Sprint(iface["iface"]); iface["type"] == "bridge" && !slices.Contains(c.node.Bridges, name) {
 				c.node.Bridges = append(c.node.Bridges, name)
 			}
 		}

@@ -19,7 +19,7 @@ func (s *Server) routesNodes() {
 	s.route("GET", "/nodes/{node}/query-url-metadata", func(c *call) (any, error) {
 		return nil, failf("invalid server response: '500 Can't connect to %s (Connection refused)'", hostOf(c.params.str("url")))
 	})
-	audit := []any{"perm", "/nodes/{node}", []any{"Sys.Audit"}}
+	audit := perm("/nodes/{node}", "Sys.Audit")
 	node := map[string]paramFact{"node": {Type: "string", Format: "pve-node"}}
 	s.routeWith("GET", "/nodes/{node}/time", &methodFact{Check: audit, Params: node, Node: true}, s.nodeTime)
 	s.routeWith("GET", "/nodes/{node}/dns", &methodFact{Check: audit, Params: node, Node: true}, func(*call) (any, error) {

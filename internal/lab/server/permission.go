@@ -1,9 +1,7 @@
 package server
 
 import (
-	"fmt"
 	"regexp"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -123,69 +121,57 @@ func (s *Server) poolOf(path string) *pool {
 	return nil
 }
 
-// checkFact applies the permission expression that the API documents for a method.
+// checkFact applies the permission expression that the API documents for a method. Without one, only root may.
 func (c *call) checkFact(fact *methodFact) error {
-	if c.root() || fact.User == "world" || fact.User == "all" || len(fact.Check) == 0 {
-		if len(fact.Check) == 0 && fact.User == "" && !c.root() && !fact.isIndex() {
-			return forbidden("user != root@pam")
-		}
+	switch {
+	case c.root() || fact.User == "world" || fact.User == "all":
 		return nil
+	case fact.Check == nil:
+		return forbidden("user != root@pam")
 	}
 	return c.evaluate(fact.Check)
 }
 
-// isIndex: a method without any permission entry is open to every login in the parts that the lab serves.
-func (m *methodFact) isIndex() bool { return false }
-
-// evaluate walks an expression like ["and", ["perm", "/vms/{vmid}", ["VM.Clone"]], …].
-func (c *call) evaluate(check []any) error {
-	switch check[0] {
+func (c *call) evaluate(p *permExpr) error {
+	switch p.op {
 	case "and":
-		for _, sub := range check[1:] {
-			if err := c.evaluate(sub.([]any)); err != nil {
+		for i := range p.parts {
+			if err := c.evaluate(&p.parts[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	case "or":
-		for _, sub := range check[1:] {
-			if c.evaluate(sub.([]any)) == nil {
+		for i := range p.parts {
+			if c.evaluate(&p.parts[i]) == nil {
 				return nil
 			}
 		}
 		return forbidden("")
 	case "perm":
-		return c.evaluatePerm(check)
+		return c.evaluatePerm(p)
 	case "perm-modify":
 		return c.checkModify(c.params.str("path"))
 	case "userid-param":
-		return c.checkUserParam(check[1].(string))
+		return c.checkUserParam(p.path)
 	case "userid-group":
-		return c.checkUserGroup(check[1].([]any), check[2:])
+		return c.checkUserGroup(p)
 	}
-	return forbidden(fmt.Sprint(check[0]))
+	return forbidden(p.op)
 }
 
-func (c *call) evaluatePerm(check []any) error {
-	options := map[string]any{}
-	for i := 3; i+1 < len(check); i += 2 {
-		options[fmt.Sprint(check[i])] = check[i+1]
-	}
-	if need, ok := options["require_param"].(string); ok && !c.params.has(need) {
+func (c *call) evaluatePerm(p *permExpr) error {
+	if p.needs != "" && !c.params.has(p.needs) {
 		return forbidden("")
 	}
-	path := normalPath(c.expand(check[1].(string)))
-	var wanted []string
-	for _, privilege := range check[2].([]any) {
-		wanted = append(wanted, privilege.(string))
+	path := normalPath(c.expand(p.path))
+	switch {
+	case path == "": // a name that isn't one leaves the server without a path
+		return forbidden(", " + strings.Join(p.privs, "|"))
+	case p.oneOf:
+		return c.checkAny(path, p.privs...)
 	}
-	if path == "" { // a name that isn't one leaves the server without a path
-		return forbidden(", " + strings.Join(wanted, "|"))
-	}
-	if any, ok := options["any"]; ok && fmt.Sprint(any) == "1" {
-		return c.checkAny(path, wanted...)
-	}
-	return c.check(path, wanted...)
+	return c.check(path, p.privs...)
 }
 
 // expand puts parameters into a path of a permission expression.
@@ -197,13 +183,3 @@ func (c *call) expand(template string) string {
 }
 
 var unknownVariable = regexp.MustCompile(`\{[^{}]*\}`)
-
-// allPrivileges of the roles, sorted.
-func (s *Server) allPrivileges() []string {
-	var out []string
-	for privilege := range s.st.Roles["Administrator"].Privs {
-		out = append(out, privilege)
-	}
-	sort.Strings(out)
-	return out
-}

@@ -65,7 +65,7 @@ func (s *Server) save() error {
 	if s.opt.Dir == "" {
 		return errNoDir
 	}
-	raw, err := json.MarshalIndent(savedState{State: s.st, Certificate: s.cert, Secret: s.opt.Secret}, "", " ")
+	raw, err := json.MarshalIndent(savedState{State: s.st, Certificate: s.cert, Secret: s.opt.Secret}, "", " ") //nolint:gosec // the file is for its owner only
 	if err != nil {
 		return fmt.Errorf("lab: encode the state: %w", err)
 	}

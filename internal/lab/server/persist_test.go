@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,7 +43,7 @@ func TestALabComesBackAsAfterAPowerCut(t *testing.T) {
 	if tasks := lab.ok("GET", "tasks", form{"typefilter": "vzclone"}).([]any); len(tasks) != 1 {
 		t.Error(tasks)
 	}
-	if res, _ := lab.raw("GET", "/api2/json/version", "", map[string]string{"Cookie": "PVEAuthCookie=" + ticket}); res.StatusCode != 200 {
+	if res, _ := lab.raw("GET", "/api2/json/version", "", map[string]string{"Cookie": "PVEAuthCookie=" + ticket}); res.StatusCode != http.StatusOK {
 		t.Error("the ticket is no longer good:", res.Status)
 	}
 }

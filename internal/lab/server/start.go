@@ -25,7 +25,7 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 		s.stop()
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", opt.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", opt.Listen)
 	if err != nil {
 		s.stop()
 		return nil, fmt.Errorf("lab: listen on %s: %w", opt.Listen, err)

@@ -93,7 +93,7 @@ func (s *Server) storageList(c *call) (any, error) {
 		}
 		view := s.storageView(st, c.node.Name)
 		view["storage"] = id
-		view["used_fraction"] = float64(view["used"].(int64)) / float64(st.Total)
+		view["used_fraction"] = float64(s.storageUsed(st, c.node.Name)) / float64(st.Total)
 		out = append(out, view)
 	}
 	return out, nil

@@ -43,7 +43,7 @@ type task struct {
 // startTask starts a worker of a type ("vzclone") about an id ("9000", may be empty) on the call's node, as the caller,
 // and returns its UPID at once. fn runs in the background under the state lock; nil is "TASK OK" (or WARNINGS: n), an
 // error "TASK ERROR: text".
-func (c *call) startTask(typ, id string, fn func(t *task) error) (string, error) {
+func (c *call) startTask(typ, id string, fn func(t *task) error) (string, error) { //nolint:unparam // so that handlers can return it
 	return c.s.startTask(c.node.Name, typ, id, c.authID, fn), nil
 }
 
@@ -130,9 +130,6 @@ func (t *task) sleep(d delay) error {
 
 // sleepAnyway waits without the state lock also in a task that is stopped: for clean-up.
 func (t *task) sleepAnyway(d delay) { _ = t.s.sleep(t.s.ctx, d) }
-
-// lockGuest is Server.lockGuest for a task.
-func (t *task) lockGuest(vmid int) (func(), error) { return t.s.lockGuest(t.ctx, vmid) }
 
 // findTask finds a task by its name.
 func (s *Server) findTask(name string) *task {

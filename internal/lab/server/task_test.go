@@ -20,7 +20,7 @@ func TestATaskEndsWithWhatItsFunctionSays(t *testing.T) {
 	for want, fn := range map[string]func(t *task) error{
 		"OK":          func(t *task) error { t.logf("one\ntwo"); return nil },
 		"WARNINGS: 2": func(t *task) error { t.warnf("a"); t.warnf("b"); return nil },
-		"broken":      func(*task) error { return errors.New("broken\n") },
+		"broken":      func(*task) error { return errors.New("broken") },
 	} {
 		exit, log := lab.wait(lab.task("vzstart", "1", "admin@pve!lab", fn))
 		last := log[len(log)-1]

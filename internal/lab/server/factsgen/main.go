@@ -135,8 +135,7 @@ func condenseParams(properties map[string]map[string]any) map[string]any {
 // number makes limits numbers: the schema has some as strings.
 func number(key string, value any) any {
 	if s, ok := value.(string); ok && (strings.HasPrefix(key, "m")) {
-		var n json.Number = json.Number(s)
-		if f, err := n.Float64(); err == nil {
+		if f, err := json.Number(s).Float64(); err == nil {
 			return f
 		}
 	}
