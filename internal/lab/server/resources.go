@@ -24,6 +24,10 @@ func (s *Server) guestResource(g *guest) map[string]any {
 		view["hastate"] = "started"
 	}
 	seen := g.stat
+	if s.delays().StatLoop == 0 {
+		fresh := s.guestStatus(g)
+		seen = &fresh
+	}
 	if n := s.findNode(g.Node); seen == nil || n == nil || n.Away {
 		return view
 	}
