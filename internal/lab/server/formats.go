@@ -69,11 +69,15 @@ var formats = map[string]formatCheck{
 	"pve-userid":              nil,
 	"pve-vlan-id-or-range":    byPattern(regexp.MustCompile(`\A\d{1,4}(-\d{1,4})?\z`), "invalid VLAN ID or range '%v'"),
 	"CIDR":                    checkCIDR,
-	"bridge-pair":             nil,
-	"pve-fw-dport-spec":       checkPortSpec,
-	"pve-fw-sport-spec":       checkPortSpec,
+	"pve-fw-dport-spec":       checkDestPorts,
+	"pve-fw-sport-spec":       checkSourcePorts,
 	"pve-fw-addr-spec":        checkAddressSpec,
-	"pve-fw-conntrack-helper": nil,
+	"pve-fw-protocol-spec":    checkProtocol,
+	"pve-fw-icmp-type-spec":   checkICMPType,
+	"pve-fw-conntrack-helper": checkConntrackHelpers,
+	"IPorCIDR":                checkIPOrCIDR,
+	"IPorCIDRorAlias":         checkIPOrCIDROrAlias,
+	"bridge-pair":             nil,
 }
 
 // checkFormat applies a named format; a name that ends in -list applies it to each item.
@@ -168,34 +172,6 @@ func checkMountPoint(value string) error {
 	}
 	return nil
 }
-
-// checkPortSpec: 80, 80:85, https, lists of them.
-func checkPortSpec(value string) error {
-	for _, part := range strings.Split(value, ",") {
-		low, high, isRange := strings.Cut(part, ":")
-		for _, port := range []string{low, high} {
-			if port == "" && !isRange {
-				continue
-			}
-			n, err := strconv.Atoi(port)
-			name := regexp.MustCompile(`\A[a-z][a-z0-9-]*\z`).MatchString(port) && !isRange
-			if (err != nil && !name) || (portNumber.MatchString(port) && n > 65535) {
-				return fmt.Errorf("invalid port '%s'", part)
-			}
-		}
-		if isRange {
-			a, _ := strconv.Atoi(low)
-			b, _ := strconv.Atoi(high)
-			if a > b {
-				return fmt.Errorf("backwards range '%s:%s' not allowed, did you mean '%s:%s'?", low, high, high, low)
-			}
-		}
-	}
-	return nil
-}
-
-// checkAddressSpec is refined by the firewall endpoints.
-func checkAddressSpec(string) error { return nil }
 
 func checkPrivilege(value string) error {
 	if !knownPrivileges()[value] {

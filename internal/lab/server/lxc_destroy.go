@@ -75,6 +75,7 @@ func (t *task) destroy(g *guest, purge, unreferenced bool) error {
 	}
 	delete(s.st.Guests, g.VMID)
 	s.leavePools(g.VMID)
+	s.dropGuestFirewall(g.VMID)
 	s.leaveACL(fmt.Sprintf("/vms/%d", g.VMID))
 	if purge {
 		delete(s.st.HA, fmt.Sprintf("ct:%d", g.VMID))

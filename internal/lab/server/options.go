@@ -53,6 +53,8 @@ type Delays struct {
 	StatLoop time.Duration
 	// FirewallLoop is the period of the firewall service: rules bite at most that late. 0 is at once.
 	FirewallLoop time.Duration
+	// ClusterLockRetry is after how long a writer who found a cluster-wide lock taken asks for it again.
+	ClusterLockRetry time.Duration
 	// DHCP is the time from a start to a leased address.
 	DHCP time.Duration
 	// IdleConnection is after how long the server closes an idle connection.
@@ -69,7 +71,7 @@ func Real() *Delays {
 		MoveVolume: time.Second, Backup: 3 * time.Second,
 		Resize: 300 * time.Millisecond, ResizeStopped: 22 * time.Second, DirtyMount: 45 * time.Second,
 		Config: 20 * time.Millisecond, LockTimeout: 10 * time.Second, AuthFailure: 3 * time.Second,
-		TaskStop: 3 * time.Second, StatLoop: 10 * time.Second, FirewallLoop: 10 * time.Second,
+		TaskStop: 3 * time.Second, StatLoop: 10 * time.Second, FirewallLoop: 10 * time.Second, ClusterLockRetry: time.Second,
 		DHCP: 3100 * time.Millisecond, IdleConnection: 5 * time.Second,
 	}
 }
@@ -81,7 +83,7 @@ func Fast() *Delays {
 		Start: 8 * ms, Shutdown: 8 * ms, Stop: 5 * ms, CloneLinked: 8 * ms, CloneFull: 20 * ms, Create: 20 * ms,
 		Destroy: 3 * ms, Snapshot: 4 * ms, Rollback: 4 * ms, DelSnapshot: 4 * ms, Template: 5 * ms, Migrate: 20 * ms,
 		MoveVolume: 10 * ms, Backup: 20 * ms, Resize: 3 * ms, ResizeStopped: 30 * ms, DirtyMount: 60 * ms,
-		LockTimeout: 300 * ms, AuthFailure: 5 * ms, TaskStop: 5 * ms, StatLoop: 50 * ms, FirewallLoop: 50 * ms,
+		LockTimeout: 300 * ms, AuthFailure: 5 * ms, TaskStop: 5 * ms, StatLoop: 50 * ms, FirewallLoop: 50 * ms, ClusterLockRetry: ms,
 		DHCP: 10 * ms, IdleConnection: 5 * time.Second,
 	}
 }

@@ -51,6 +51,7 @@ func (s *Server) registerRoutes() {
 	s.routesStorage()
 	s.routesPools()
 	s.routesLXC()
+	s.routesFirewall()
 }
 
 // dirty marks the state as changed, to be saved.
