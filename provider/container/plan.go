@@ -210,12 +210,13 @@ func (m *Model) takeComputed(state *Model) {
 func planComputed(ctx context.Context, diags *diag.Diagnostics, plan, state *Model) {
 	plan.Posture = types.ObjectUnknown(postureTypes)
 	plan.TemplateCurrent = types.BoolUnknown()
+	is, was := as[NetworkModel](ctx, diags, plan.Network), as[NetworkModel](ctx, diags, state.Network)
 	moved := !plan.Network.Equal(state.Network) || !plan.NodeName.Equal(state.NodeName) || !plan.Started.Equal(state.Started)
-	n := as[NetworkModel](ctx, diags, plan.Network)
-	if moved || n.IPv4.ValueString() == sandbox.AddressDHCP || state.IPv4Address.IsNull() {
+	asksForOne := is.IPv4.ValueString() == sandbox.AddressDHCP
+	if state.IPv4Address.IsNull() || !is.IPv4.Equal(was.IPv4) || asksForOne {
 		plan.IPv4Address = types.StringUnknown()
 	}
-	if moved || n.IPv6.ValueString() != sandbox.AddressNone {
+	if moved || is.IPv6.ValueString() != sandbox.AddressNone {
 		plan.IPv6Address = types.StringUnknown()
 	}
 	// A key that is pinned stays; one that isn't is pinned by the first login, which the update may bring.
