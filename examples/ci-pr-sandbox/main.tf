@@ -1,6 +1,6 @@
 # A sandbox per pull request. In CI: one state per pull request (a workspace or a state key with its number),
 # `apply` on each push, `destroy` when it is closed.
-# Where the server is comes from SANDBOX_* variables (`make lab` prints a set).
+# Where the server is comes from SANDBOX_* variables (`make lab` writes a set into .cache/lab.env).
 
 terraform {
   required_version = ">= 1.11"

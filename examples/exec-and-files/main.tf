@@ -1,5 +1,5 @@
 # Files put into a sandbox, commands that run again when something changes, and a file read back.
-# Where the server is comes from SANDBOX_* variables (`make lab` prints a set).
+# Where the server is comes from SANDBOX_* variables (`make lab` writes a set into .cache/lab.env).
 
 terraform {
   required_version = ">= 1.11"

@@ -1,5 +1,5 @@
 # Twelve sandboxes, one per coding agent: clones of one template, running and reachable over SSH when the apply ends.
-# Where the server is comes from SANDBOX_* variables (`make lab` prints a set).
+# Where the server is comes from SANDBOX_* variables (`make lab` writes a set into .cache/lab.env).
 
 terraform {
   required_version = ">= 1.11"

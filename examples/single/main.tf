@@ -1,4 +1,4 @@
-# One sandbox, with what people usually set. Where the server is comes from SANDBOX_* variables (`make lab` prints a set).
+# One sandbox, with what people usually set. Where the server is comes from SANDBOX_* variables (`make lab` writes a set into .cache/lab.env).
 
 terraform {
   required_version = ">= 1.11"

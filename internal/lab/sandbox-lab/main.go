@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) (err error
 	nodes := flags.Int("nodes", 1, "number of nodes")
 	profile := flags.String("profile", "fast", `how long things take: "fast" or "real"`)
 	listen := flags.String("listen", "127.0.0.1:0", "address of the API; a port of 0 takes a free one")
+	env := flags.String("env", "", "write the provider's variables into this file, for a shell to source; it goes when the lab ends")
 	asJSON := flags.Bool("json", false, "print one JSON object instead of text")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,10 +54,16 @@ func run(ctx context.Context, args []string, out, problems io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
+	if *env != "" {
+		if err := writeEnv(*env, l); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.Remove(*env)) }()
+	}
 	if *asJSON {
 		err = printJSON(out, l)
 	} else {
-		err = printText(out, l, *dir)
+		err = printText(out, l, *dir, *env)
 	}
 	if err != nil {
 		return err
@@ -109,10 +116,14 @@ func printJSON(out io.Writer, l *lab.Lab) error {
 	})
 }
 
-func printText(out io.Writer, l *lab.Lab, dir string) error {
+func printText(out io.Writer, l *lab.Lab, dir, env string) error {
 	kept := "nowhere: it is gone when this command ends (-dir keeps it)"
 	if dir != "" {
 		kept = "in " + dir
+	}
+	source := ""
+	if env != "" {
+		source = fmt.Sprintf("\nThe same as variables, for a configuration with an empty provider block (as in examples/):\n\n  source %s\n", env)
 	}
 	_, err := fmt.Fprintf(out, `The lab runs. It listens on this machine only; everything in it is emulated. Kept %s.
 
@@ -130,9 +141,9 @@ The key that the template trusts (for this lab only):
 %s
 A provider block for it:
 
-%s
+%s%s
 Ctrl-C stops it.
 `, kept, l.Endpoint(), l.Token(), l.Username(), l.Password(), l.Fingerprint(), l.Nodes(), lab.TemplateID, lab.TemplateFile,
-		lab.Storage, lab.Bridge, lab.Pool, lab.SSHUser, l.SSHHost(), l.SSHPort(), l.PrivateKey(), l.ProviderBlock())
+		lab.Storage, lab.Bridge, lab.Pool, lab.SSHUser, l.SSHHost(), l.SSHPort(), l.PrivateKey(), l.ProviderBlock(), source)
 	return err
 }

@@ -1,0 +1,28 @@
+package lab
+
+import "strconv"
+
+// Variables is what ProviderBlock says, as the provider's variables: for configurations whose provider block is empty.
+func (l *Lab) Variables() map[string]string {
+	return map[string]string{
+		"SANDBOX_ENDPOINT":                      l.Endpoint(),
+		"SANDBOX_API_TOKEN":                     l.Token(),
+		"SANDBOX_FINGERPRINT":                   l.Fingerprint(),
+		"SANDBOX_OWNER":                         "lab",
+		"SANDBOX_NODES":                         l.Nodes()[0],
+		"SANDBOX_TEMPLATE_ID":                   strconv.Itoa(TemplateID),
+		"SANDBOX_STORAGE":                       Storage,
+		"SANDBOX_BRIDGE":                        Bridge,
+		"SANDBOX_VMID_RANGE_FIRST":              strconv.Itoa(VMIDFirst),
+		"SANDBOX_VMID_RANGE_LAST":               strconv.Itoa(VMIDLast),
+		"SANDBOX_ADDRESS_RANGE_CIDR":            AddressCIDR.String(),
+		"SANDBOX_ADDRESS_RANGE_FIRST":           AddressFirst.String(),
+		"SANDBOX_ADDRESS_RANGE_GATEWAY":         AddressGateway.String(),
+		"SANDBOX_GUEST_SSH_USERNAME":            GuestUser,
+		"SANDBOX_GUEST_SSH_PRIVATE_KEY":         l.PrivateKey(),
+		"SANDBOX_GUEST_SSH_PROXY_JUMP_HOST":     l.SSHHost(),
+		"SANDBOX_GUEST_SSH_PROXY_JUMP_PORT":     strconv.Itoa(l.SSHPort()),
+		"SANDBOX_GUEST_SSH_PROXY_JUMP_USERNAME": SSHUser,
+		"SANDBOX_GUEST_SSH_PROXY_JUMP_HOST_KEY": l.SSHHostKey(),
+	}
+}
