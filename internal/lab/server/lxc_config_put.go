@@ -138,6 +138,11 @@ func (s *Server) changeConfig(ctx context.Context, g *guest, change configChange
 		pending.values[key] = value
 		delete(pending.deletes, key)
 	}
+	if g.active() {
+		if err := s.checkUplinks(g, change.set); err != nil {
+			return err
+		}
+	}
 	g.Pending, g.PendingDelete = pending.values, pending.deletes
 	g.tidyPending()
 	s.dirty()

@@ -132,3 +132,33 @@ func (c *call) checkBridgeAccess(value string) error {
 	}
 	return c.check(path, "SDN.Use")
 }
+
+// checkUplinks refuses to give a running container an interface with a VLAN on a bridge that has no physical interface: the
+// VLAN's own bridge is made on one. What is so already stays. Nothing of such a change is stored.
+func (s *Server) checkUplinks(g *guest, options map[string]string) error {
+	refused := map[string]string{}
+	for _, key := range optionsOf(options, "net") {
+		net, before := parseNet(options[key]), parseNet(g.Config[key])
+		bridge, tag := net["bridge"], net["tag"]
+		if tag == "" || bridge == "" || (tag == before["tag"] && bridge == before["bridge"]) || s.hasUplink(g.Node, bridge) {
+			continue
+		}
+		refused[key] = fmt.Sprintf("unable to hotplug %s: no physical interface on bridge '%s'\n\n", key, bridge)
+	}
+	if len(refused) > 0 {
+		return paramErrors(refused)
+	}
+	return nil
+}
+
+// hasUplink says whether a node's bridge has a physical interface, a network of the whole cluster's has.
+func (s *Server) hasUplink(node, bridge string) bool {
+	if _, ok := s.st.VNets[bridge]; ok {
+		return true
+	}
+	n := s.findNode(node)
+	return n != nil && slices.ContainsFunc(n.interfaces(), func(iface map[string]any) bool {
+		ports, _ := iface["bridge_ports"].(string)
+		return iface["iface"] == bridge && ports != ""
+	})
+}

@@ -43,7 +43,8 @@ func checkParams(fact *methodFact, given params) error {
 	return nil
 }
 
-// checkValue checks one value: type, format, length, pattern, limits, enumeration, in the server's order. Empty is right.
+// checkValue checks one value in the server's order: type, longest length, format, pattern, shortest length, limits,
+// enumeration. Empty is right.
 func checkValue(f paramFact, value, name string) string {
 	switch f.Type {
 	case "integer":
@@ -59,8 +60,9 @@ func checkValue(f paramFact, value, name string) string {
 			return fmt.Sprintf("type check ('boolean') failed - got '%s'", value)
 		}
 	}
-	if text := checkLength(f, value); text != "" {
-		return text
+	n := float64(len([]rune(value)))
+	if f.MaxLen != nil && n > *f.MaxLen {
+		return fmt.Sprintf("value may only be %.0f characters long", *f.MaxLen)
 	}
 	if f.Keys != nil {
 		if err := checkPropertyString(f.Keys, value, name); err != nil {
@@ -74,18 +76,10 @@ func checkValue(f paramFact, value, name string) string {
 	if f.Pattern != "" && !matches(f.Pattern, value) {
 		return "value does not match the regex pattern"
 	}
-	return checkLimits(f, value)
-}
-
-func checkLength(f paramFact, value string) string {
-	n := float64(len([]rune(value)))
-	if f.MaxLen != nil && n > *f.MaxLen {
-		return fmt.Sprintf("value may only be %.0f characters long", *f.MaxLen)
-	}
 	if f.MinLen != nil && n < *f.MinLen {
 		return fmt.Sprintf("value must be at least %.0f characters long", *f.MinLen)
 	}
-	return ""
+	return checkLimits(f, value)
 }
 
 func checkLimits(f paramFact, value string) string {
