@@ -21,7 +21,7 @@ func New(t testing.TB, options ...Option) *Environment {
 	t.Helper()
 	prepareCommandLine(t)
 	var env *Environment
-	if real() {
+	if onRealServer() {
 		env = fromVariables(t)
 		takeRange(t, env)
 	} else {

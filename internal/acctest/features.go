@@ -43,7 +43,7 @@ func SkipUnless(t testing.TB, feature Feature) {
 // NeedsLab skips the test on a real server. The reason says what only a lab can do, "injects a 596 at each request".
 func NeedsLab(t testing.TB, reason string) {
 	t.Helper()
-	if real() {
+	if onRealServer() {
 		t.Skipf("needs the lab: %s", reason)
 	}
 }

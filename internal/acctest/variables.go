@@ -39,8 +39,8 @@ const (
 
 const prefix = "SANDBOX_ACC_"
 
-// real says whether the tests run against a server that the user named.
-func real() bool { return os.Getenv(prefix+varEndpoint) != "" }
+// onRealServer says whether the tests run against a server that the user named.
+func onRealServer() bool { return os.Getenv(prefix+varEndpoint) != "" }
 
 // fromVariables reads the description of a real server, and fails the test with everything that is missing or wrong at once.
 func fromVariables(t testing.TB) *Environment {

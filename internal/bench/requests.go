@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // isPoll says whether a request only waits, for a task's end or for its last log lines.
 func isPoll(r control.Request) bool {
-	return r.Method == "GET" && strings.Contains(r.Path, "/tasks/")
+	return r.Method == http.MethodGet && strings.Contains(r.Path, "/tasks/")
 }
 
 // split counts the requests that are work, and those that only wait.
