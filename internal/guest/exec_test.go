@@ -447,8 +447,7 @@ func TestExecNoticesThatAPooledConnectionFellSilent(t *testing.T) {
 func TestKeepAliveEndsAConnectionThatFellSilentUnderACommand(t *testing.T) {
 	t.Parallel()
 	pemKey, public := newKey(t)
-	var s *server
-	s = startServer(t, public)
+	s := startServer(t, public)
 	timing := quick
 	timing.KeepAlive = 20 * time.Millisecond
 	p := newTestPool(t, Config{Auth: Auth{PrivateKey: pemKey}, Timing: timing})

@@ -26,12 +26,14 @@ func FuzzQuoteIsOneWordOfOneLine(f *testing.F) {
 			t.Fatalf("more than one line: %q", quoted)
 		}
 		var words []*syntax.Word
-		err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Words(strings.NewReader(quoted), func(w *syntax.Word) bool {
-			words = append(words, w)
-			return true
-		})
-		if err != nil || len(words) != 1 {
-			t.Fatalf("%q gives %d words, %v", quoted, len(words), err)
+		for word, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).WordsSeq(strings.NewReader(quoted)) {
+			if err != nil {
+				t.Fatalf("%q: %v", quoted, err)
+			}
+			words = append(words, word)
+		}
+		if len(words) != 1 {
+			t.Fatalf("%q gives %d words", quoted, len(words))
 		}
 		env := expand.ListEnviron("__n=\n")
 		got, err := expand.Fields(&expand.Config{Env: env}, words[0])

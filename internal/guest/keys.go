@@ -156,7 +156,7 @@ func (a *agentKeys) signers() ([]ssh.Signer, error) {
 	if socket == "" {
 		return nil, fmt.Errorf("%w: agent = true, but SSH_AUTH_SOCK is not set: start an SSH agent and add a key (ssh-add), or set private_key_file", ErrNoKey)
 	}
-	conn, err := net.Dial("unix", socket)
+	conn, err := net.Dial("unix", socket) //nolint:noctx // a local socket answers at once or not at all
 	if err != nil {
 		return nil, fmt.Errorf("%w: the SSH agent at SSH_AUTH_SOCK doesn't answer: %w", ErrNoKey, err)
 	}

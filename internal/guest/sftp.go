@@ -39,7 +39,7 @@ func (p *Pool) withSFTP(ctx context.Context, target Target, do func(*sftp.Client
 	grace := time.NewTimer(p.cfg.Timing.KillGrace)
 	defer grace.Stop()
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // how it ended is our own doing
 	case <-grace.C:
 		c.close() // not even the end of the session is answered: it is dead
 	}

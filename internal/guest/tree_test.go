@@ -181,8 +181,8 @@ type ownedInfo struct {
 }
 
 func (i ownedInfo) Sys() any    { return i.attr }
-func (i ownedInfo) Uid() uint32 { return i.attr.UID } //nolint:revive // pkg/sftp's interface
-func (i ownedInfo) Gid() uint32 { return i.attr.GID } //nolint:revive // pkg/sftp's interface
+func (i ownedInfo) Uid() uint32 { return i.attr.UID }
+func (i ownedInfo) Gid() uint32 { return i.attr.GID }
 
 type oneInfo []fs.FileInfo
 

@@ -110,7 +110,7 @@ func (e *Engine) Import(ctx context.Context, id int, r io.Reader) error {
 	in := tar.NewReader(r)
 	for {
 		h, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {

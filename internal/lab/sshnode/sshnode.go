@@ -67,7 +67,7 @@ func Start(o Options) (*Node, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
-	l, err := net.Listen("tcp", o.Listen)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("the lab's SSH node can't listen: %w", err)
 	}

@@ -103,12 +103,10 @@ func grep(c *shell.Call) int {
 	}
 	files := f.args
 	if f.has("r", "R") {
-		if files, err = filesBelow(c, files); err != nil {
-			return c.Usage("%s", message(err))
-		}
+		files = filesBelow(c, files)
 	}
 	limit, _ := strconv.Atoi(f.value["m"])
-	found, failed := false, false
+	found := false
 	inputsStatus := inputs(c, files, func(name string, r io.Reader) int {
 		n, number := 0, 0
 		prefix := ""
@@ -148,7 +146,7 @@ func grep(c *shell.Call) int {
 		}
 		return 0
 	})
-	failed = inputsStatus != 0
+	failed := inputsStatus != 0
 	switch {
 	case found && (f.has("q") || !failed):
 		return 0
@@ -158,7 +156,7 @@ func grep(c *shell.Call) int {
 	return 1
 }
 
-func filesBelow(c *shell.Call, roots []string) ([]string, error) {
+func filesBelow(c *shell.Call, roots []string) []string {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
@@ -171,7 +169,7 @@ func filesBelow(c *shell.Call, roots []string) ([]string, error) {
 			return 0
 		})
 	}
-	return all, nil
+	return all
 }
 
 // readLines reads all lines of all files.

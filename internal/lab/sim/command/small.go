@@ -188,7 +188,7 @@ func parseDate(s string, now time.Time) (time.Time, error) {
 		}
 	}
 	fields := strings.Fields(strings.TrimPrefix(s, "+"))
-	sign := time.Duration(1)
+	sign := 1
 	if len(fields) == 3 && fields[2] == "ago" {
 		sign, fields = -1, fields[:2]
 	}
@@ -196,7 +196,7 @@ func parseDate(s string, now time.Time) (time.Time, error) {
 		n, err := strconv.Atoi(fields[0])
 		unit, known := map[string]time.Duration{"second": time.Second, "sec": time.Second, "minute": time.Minute, "min": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour}[strings.TrimSuffix(fields[1], "s")]
 		if err == nil && known {
-			return now.Add(sign * time.Duration(n) * unit), nil
+			return now.Add(time.Duration(sign*n) * unit), nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("invalid date '%s'", s)

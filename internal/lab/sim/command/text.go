@@ -472,7 +472,7 @@ func dd(c *shell.Call) int {
 	}
 	defer func() { _ = w.Close() }()
 	if skip > 0 {
-		if _, err := io.CopyN(io.Discard, r, skip*bs); err != nil && err != io.EOF {
+		if _, err := io.CopyN(io.Discard, r, skip*bs); err != nil && !errors.Is(err, io.EOF) {
 			return c.FailFile(in, err)
 		}
 	}

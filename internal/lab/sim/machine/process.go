@@ -244,7 +244,7 @@ func Message(err error) string {
 		err = pe.Err
 	}
 	s := err.Error()
-	if err == syscall.ESRCH {
+	if errors.Is(err, syscall.ESRCH) {
 		s = "no such process"
 	}
 	if s == "" {

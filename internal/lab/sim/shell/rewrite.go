@@ -107,7 +107,11 @@ func background(s *syntax.Stmt) {
 		panic("shell: own template: " + err.Error())
 	}
 	block := f.Stmts[0]
-	job := block.Cmd.(*syntax.Block).Stmts[1]
+	outer, ok := block.Cmd.(*syntax.Block)
+	if !ok {
+		panic("shell: own template isn't a block")
+	}
+	job := outer.Stmts[1]
 	body := &syntax.Stmt{Position: s.Position, Cmd: s.Cmd, Negated: s.Negated}
 	syntax.Walk(job, func(n syntax.Node) bool {
 		if sub, ok := n.(*syntax.Subshell); ok {

@@ -67,7 +67,7 @@ func parseShellArgs(args []string) (shellArgs, error) {
 			case 'e', 'u', 'x', 'f', 'n', 'a':
 				a.options = append(a.options, arg[:1]+string(f))
 			default:
-				return a, fmt.Errorf("Illegal option -%c", f) //nolint:staticcheck // dash's text
+				return a, fmt.Errorf("Illegal option -%c", f)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func (s *script) syntaxError(err error) int {
 	line := uint(1)
 	if errors.As(err, &pe) {
 		line = pe.Pos.Line()
-		err = errors.New("Syntax error: " + pe.Text) //nolint:staticcheck // dash's text
+		err = errors.New("Syntax error: " + pe.Text)
 	}
 	say(s.call.Stderr, "%s: %d: %v", s.name, line, err)
 	return 2

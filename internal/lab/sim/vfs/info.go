@@ -64,7 +64,7 @@ func (i *Info) Ino() uint64 { return uint64(i.node.Ino) }
 func (i *Info) Links() int { return i.node.Links }
 
 // Uid and Gid are named as pkg/sftp wants them.
-func (i *Info) Uid() uint32 { return uint32(i.node.UID) } //nolint:revive // the name is sftp.FileInfoUidGid's
+func (i *Info) Uid() uint32 { return uint32(i.node.UID) }
 
 // Gid is the group.
-func (i *Info) Gid() uint32 { return uint32(i.node.GID) } //nolint:revive // see Uid
+func (i *Info) Gid() uint32 { return uint32(i.node.GID) }

@@ -4,6 +4,7 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -172,7 +173,7 @@ func (f *FS) walk(c Cred, name string, follow bool) (found, error) {
 		}
 		n, err := top.tree.Lookup(top.ino, part)
 		last := len(slices.DeleteFunc(slices.Clone(todo), func(s string) bool { return s == "" || s == "." })) == 0
-		if err == syscall.ENOENT && last {
+		if errors.Is(err, syscall.ENOENT) && last {
 			stack = append(stack, found{dir: top.place, name: part, path: path.Join(top.path, part)})
 			continue
 		}
