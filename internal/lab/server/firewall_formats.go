@@ -22,8 +22,12 @@ const (
 	maxPorts         = 15
 )
 
-// checkPortSpec: 80, 80:85, https, lists of them. Of a destination also names of ICMP types, which once stood there.
+// checkPortSpec: 80, 80:85, https, lists of them. Of a destination also names of ICMP types, which once stood there. Empty
+// unsets, here and in the formats of the other fields of a rule.
 func checkPortSpec(value string, dest bool) error {
+	if value == "" {
+		return nil
+	}
 	if strings.HasSuffix(value, ",") {
 		return fmt.Errorf("extraneous commas in list")
 	}
@@ -85,6 +89,9 @@ func checkAddressSpec(value string) error {
 // parseAddressList checks a rule's source or dest and says which IP version it implies: 0 for a reference to a set or an
 // alias, whose existence is the rule's matter.
 func parseAddressList(value string) (int, error) {
+	if value == "" {
+		return 0, nil
+	}
 	if strings.HasPrefix(value, "+") && !strings.ContainsAny(value, " \t\n") {
 		if len(value) > maxReferenceName+1 {
 			return 0, fmt.Errorf("ipset name too long")

@@ -58,7 +58,7 @@ func protocolNumber(name string) (int, bool) {
 }
 
 func checkProtocol(value string) error {
-	if _, ok := protocolNumber(value); !ok {
+	if _, ok := protocolNumber(value); !ok && value != "" {
 		return fmt.Errorf("unknown protocol '%s'", value)
 	}
 	return nil
