@@ -34,7 +34,8 @@ func normal(text string) string {
 
 // logNumbers are lines of task logs that report measurements.
 var logNumbers = regexp.MustCompile(`^(Number of|Total |sent |total size|Literal data|Matched data|File list|Total bytes|total bytes|INFO: Total bytes|` +
-	`INFO: archive file size|INFO: Finished Backup|INFO: Backup finished|INFO: prune|Filesystem|The filesystem on|Resizing the filesystem|Duplicate extents|extracting archive)`)
+	`INFO: archive file size|INFO: Finished Backup|INFO: Backup finished|INFO: prune|Filesystem|The filesystem on|Resizing the filesystem|Duplicate extents|extracting archive|` +
+	`INFO: guest is online again after|<TIME > \d+ bytes \(.*\) copied, |<TIME > \d+\+\d+ records |<TIME > migration finished successfully)`)
 
 var digits = regexp.MustCompile(`[0-9][0-9.,:]*`)
 

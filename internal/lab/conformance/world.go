@@ -51,7 +51,7 @@ func newWorld(ctx context.Context, flow string) (*world, error) {
 	}
 	names := nodeNames(flow)
 	w.server, err = server.Start(ctx, server.Options{
-		Nodes: len(names), Delays: delays(), Engine: w.engine, Seed: func(d *server.Seeder) error { return w.seed(ctx, d, names) },
+		Nodes: len(names), Delays: delays(), Engine: w.engine, Seed: func(d *server.Seeder) error { return w.seed(ctx, d, flow, names) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, w.engine.Close())
@@ -70,7 +70,7 @@ func (w *world) close() error {
 }
 
 // seed makes the users, rights, files and the template that the recordings show.
-func (w *world) seed(ctx context.Context, d *server.Seeder, names []string) error {
+func (w *world) seed(ctx context.Context, d *server.Seeder, flow string, names []string) error {
 	d.RenameNodes(names...)
 	if len(names) > 1 {
 		d.ClusterName("oracle")
@@ -96,6 +96,9 @@ func (w *world) seed(ctx context.Context, d *server.Seeder, names []string) erro
 	d.TemplateFile("local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst", 55856747)
 	if len(names) > 1 {
 		return nil
+	}
+	if flow == "backup" { // an earlier run had left one
+		d.Backup("local:backup/vzdump-lxc-290-2026_12_01-05_01_56.tar", names[0], 290, 159744000, time.Date(2026, 12, 1, 5, 1, 56, 0, time.UTC))
 	}
 	return d.Guest(ctx, names[0], 9000, map[string]string{
 		"arch": "amd64", "cores": "1", "features": "nesting=1", "hostname": "mini-tmpl", "memory": "128", "swap": "0",

@@ -100,7 +100,7 @@ func (c *call) vzdumpArguments() string {
 
 func (j *backupJobRun) run() error {
 	t, s := j.t, j.t.s
-	if err := t.sleep(s.delays().Backup / 100); err != nil { // the worker comes up
+	if err := t.sleep(s.delays().Backup / 150); err != nil { // the worker comes up
 		return err
 	}
 	st, err := s.lxcStorage(t.Node, j.storage)

@@ -114,7 +114,7 @@ func (s *Server) lxcSnapshotCreate(c *call) (any, error) {
 // snapshot takes one: prepared and completed under the container's lock file, with lock=snapshot in between.
 func (t *task) snapshot(vmid int, name, description string) error {
 	s := t.s
-	if err := t.sleep(s.delays().Snapshot / 4); err != nil { // the worker comes up
+	if err := t.sleep(s.delays().Snapshot / 2); err != nil { // the worker comes up
 		return err
 	}
 	var snap *snapshot
@@ -134,7 +134,7 @@ func (t *task) snapshot(vmid int, name, description string) error {
 		return err
 	}
 	volids := sortedKeys(mountsOf(snap.Config))
-	err = t.sleep(s.delays().Snapshot * 3 / 4)
+	err = t.sleep(s.delays().Snapshot / 2)
 	if err == nil {
 		err = s.inEngine(t.ctx, func(ctx context.Context, e engine.Engine) error { return e.Snapshot(ctx, vmid, name, volids...) })
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
@@ -65,6 +66,19 @@ func (d *Seeder) TemplateFile(volid string, size int64) {
 		d.s.st.Volumes[volumeKey(n.Name, volid)] = &volume{
 			VolID: volid, Node: n.Name, Content: "vztmpl", Format: format, Size: size, Used: size, CTime: d.s.st.Boot.Unix(),
 		}
+	}
+}
+
+// Backup puts a backup of a container that is gone on a node's storage. size is in bytes; it holds nothing.
+func (d *Seeder) Backup(volid, node string, vmid int, size int64, at time.Time) {
+	format := ""
+	for _, ending := range archiveEndings {
+		if strings.HasSuffix(volid, "."+ending) && len(ending) > len(format) {
+			format = ending
+		}
+	}
+	d.s.st.Volumes[volumeKey(node, volid)] = &volume{
+		VolID: volid, Node: node, Content: "backup", Format: format, Size: size, Used: size, VMID: vmid, CTime: at.Unix(),
 	}
 }
 
