@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/acctest"
@@ -96,7 +97,7 @@ func TestAnUpdateOfWhatIsLocalAsksNothingOfTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range report.Entries {
-		if request.Method != "GET" {
+		if request.Method != http.MethodGet {
 			t.Errorf("%s %s", request.Method, request.Path)
 		}
 	}

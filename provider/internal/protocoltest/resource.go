@@ -140,7 +140,9 @@ func (s *Server) plan(t testing.TB, plan *Plan, schema *tfprotov6.Schema, prior 
 			t.Fatalf("RequiresReplace names %s, which isn't there", at)
 		}
 		// Terraform counts only what differs.
-		if v, ok := was.(tftypes.Value); ok && !v.Equal(is.(tftypes.Value)) {
+		wasValue, okWas := was.(tftypes.Value)
+		isValue, okIs := is.(tftypes.Value)
+		if okWas && okIs && !wasValue.Equal(isValue) {
 			plan.Replace = append(plan.Replace, at.String())
 		}
 	}
