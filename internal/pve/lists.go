@@ -65,6 +65,14 @@ func (l *Lists) LXC(ctx context.Context, node string) ([]LXCEntry, error) {
 	})
 }
 
+// Snapshots returns the snapshots of a container: one request, however many of
+// them are looked at in a refresh.
+func (l *Lists) Snapshots(ctx context.Context, node string, vmid int) (Snapshots, error) {
+	return shared(ctx, l, fmt.Sprintf("snapshots %s %d", node, vmid), func(ctx context.Context) (Snapshots, error) {
+		return l.client.Snapshots(ctx, node, vmid)
+	})
+}
+
 // Fleet is all guests that the identity may see.
 type Fleet struct {
 	// Guests by vmid; of a virtual machine only the Resource is set.

@@ -80,6 +80,9 @@ const (
 	// VolumeBusy: a volume's slot is taken, or the volume can't be moved so.
 	VolumeBusy Meaning = "volume can't be moved"
 
+	// NoSpace: a storage is full.
+	NoSpace Meaning = "no space left"
+
 	// Forbidden: a privilege is missing; Error has path and privilege.
 	Forbidden Meaning = "forbidden"
 	// RootOnly: only a login as root@pam may do this, no token, not even root's.

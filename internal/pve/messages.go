@@ -103,6 +103,10 @@ var messageRules = []messageRule{
 	rule(SameSize, `^disk is already at specified size$`),
 	rule(NoSuchStorage, `^storage '[^']+' does not exist$`),
 	rule(NoSuchVolume, `^volume '[^']+'(?: for container '\d+')? does not exist$`),
+	rule(NoSuchVolume, `^volume_size_info on '[^']+' failed$`), // GET of a file that is gone
+	rule(NoSuchGuest, `^unable to find (?:VM|CT) '\d+'$`),      // a backup's log
+	rule(NoSpace, `No space left on device`),
+	rule(Protected, `^cannot remove protected volume '[^']+' on '[^']+'$`),
 	rule(NoSuchSnapshot, `^snapshot '[^']+' does not exist$`),
 	rule(SnapshotExists, `^snapshot name '[^']+' already used$`),
 	rule(InvalidParameter, `^unable to use snapshot name '[^']+' \(reserved name\)$`),

@@ -2,6 +2,7 @@ package pve
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 )
@@ -19,6 +20,8 @@ type Snapshot struct {
 	Notes string `pve:"description"`
 	// Seconds is when it was made, since the epoch.
 	Seconds int64 `pve:"snaptime"`
+	// Running is set only for the present state ([Snapshots.Running]).
+	Running bool `pve:"running"`
 	Extra   Extra
 }
 
@@ -33,6 +36,8 @@ func (s Snapshot) Created() time.Time { return time.Unix(s.Seconds, 0).UTC() }
 type Snapshots struct {
 	Items  []Snapshot
 	Parent string
+	// Running says whether the container runs now.
+	Running bool
 }
 
 // Find returns the snapshot of that name, and whether there is one.
@@ -45,19 +50,26 @@ func (s Snapshots) Find(name string) (Snapshot, bool) {
 	return Snapshot{}, false
 }
 
-// Snapshots lists the snapshots of a container.
+// Snapshots lists the snapshots of a container. The server's list always has
+// the present state too; one without it is an error, so that a name that isn't
+// in the list isn't there.
 func (c *Client) Snapshots(ctx context.Context, node string, vmid int) (Snapshots, error) {
-	list, err := getList[Snapshot](ctx, c, lxcPath(node, vmid)+"/snapshot", nil)
+	path := lxcPath(node, vmid) + "/snapshot"
+	list, err := getList[Snapshot](ctx, c, path, nil)
 	if err != nil {
 		return Snapshots{}, err
 	}
 	var out Snapshots
+	complete := false
 	for _, s := range list {
 		if s.Name == CurrentState {
-			out.Parent = s.Parent
+			out.Parent, out.Running, complete = s.Parent, s.Running, true
 			continue
 		}
 		out.Items = append(out.Items, s)
+	}
+	if !complete {
+		return Snapshots{}, &AnswerError{Method: "GET", Path: path, Err: errors.New("the list lacks the present state: it is not complete")}
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -113,12 +114,37 @@ func (c *Client) taskEnd(ctx context.Context, upid UPID, exit string, took time.
 		return r, nil
 	}
 	exit = c.secrets.clean(orDefault(strings.TrimSpace(exit), "it ended without a status"))
-	v := classify(0, exit, nil)
-	e := &TaskError{UPID: upid, ExitStatus: exit, Meaning: v.meaning, LockedBy: v.lockedBy}
+	e := &TaskError{UPID: upid, ExitStatus: exit}
 	if lines, err := c.TaskLogTail(ctx, upid, failureTail); err == nil {
 		e.LogTail = lines
 	}
+	v := classify(0, exit, nil)
+	if exit == jobErrors {
+		v = classify(0, jobError(e.LogTail), nil)
+	}
+	if v.meaning == Unknown && slices.ContainsFunc(e.LogTail, noSpace) {
+		v.meaning = NoSpace // said by the program that wrote, not by the server
+	}
+	e.Meaning, e.LockedBy = v.meaning, v.lockedBy
 	return TaskResult{}, e
+}
+
+func noSpace(line string) bool { return classify(0, line, nil).meaning == NoSpace }
+
+// jobErrors is the exit status of a backup that failed, whatever for: the reason
+// is only in its log.
+const jobErrors = "job errors"
+
+// jobErrorLine is that reason.
+var jobErrorLine = regexp.MustCompile(`^ERROR: Backup of (?:VM|CT) \d+ failed - (.+)$`)
+
+func jobError(lines []string) string {
+	for _, line := range lines {
+		if m := jobErrorLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			return m[1]
+		}
+	}
+	return jobErrors
 }
 
 // warningLine is a warning in a task's log; its last line, "TASK WARNINGS: n", is
