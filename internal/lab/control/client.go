@@ -34,6 +34,8 @@ type (
 	Dump = server.Dump
 	// Guest changes a container behind the API's back.
 	Guest = server.GuestRequest
+	// Storage changes the size of a storage.
+	Storage = server.StorageRequest
 )
 
 // Kinds of faults; server.Fault… say what each does.
@@ -192,6 +194,11 @@ func (c *Client) Dump(ctx context.Context) (Dump, error) {
 
 // ChangeGuest edits a container's configuration file as somebody on the node would.
 func (c *Client) ChangeGuest(ctx context.Context, g Guest) error { return c.call(ctx, "guest", g, nil) }
+
+// ResizeStorage changes how much a storage can hold: less than what is on it makes it full.
+func (c *Client) ResizeStorage(ctx context.Context, st Storage) error {
+	return c.call(ctx, "storage", st, nil)
+}
 
 // RefreshStatus lets the status service look at once, so that /cluster/resources is up to date.
 func (c *Client) RefreshStatus(ctx context.Context) error { return c.call(ctx, "refresh", nil, nil) }

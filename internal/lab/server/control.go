@@ -35,6 +35,7 @@ var controls = map[string]controlFunc{
 	"requests/reset": func(s *Server, _ []byte) (any, error) { s.requests.reset(); return nil, nil },
 	"dump":           (*Server).controlDump,
 	"guest":          (*Server).controlGuest,
+	"storage":        (*Server).controlStorage,
 	"refresh":        (*Server).controlRefresh,
 }
 
@@ -151,6 +152,28 @@ func (s *Server) controlNode(body []byte) (any, error) {
 		return nil, fmt.Errorf("no node %q", ask.Node)
 	}
 	n.Away = ask.Away
+	return nil, nil
+}
+
+// StorageRequest changes the size of a storage, so that it can be full.
+type StorageRequest struct {
+	Storage string `json:"storage"`
+	Total   int64  `json:"total"` // bytes
+}
+
+func (s *Server) controlStorage(body []byte) (any, error) {
+	var ask StorageRequest
+	if err := json.Unmarshal(body, &ask); err != nil {
+		return nil, err
+	}
+	s.lock()
+	defer s.unlock()
+	st := s.st.Storages[ask.Storage]
+	if st == nil {
+		return nil, fmt.Errorf("no storage %q", ask.Storage)
+	}
+	st.Total = ask.Total
+	s.dirty()
 	return nil, nil
 }
 

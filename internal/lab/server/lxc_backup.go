@@ -251,6 +251,9 @@ func (j *backupJobRun) archive(st *storage, g *guest, begun time.Time) error {
 	if s.engine == nil {
 		size, file = 159744000, ""
 	}
+	if s.storageUsed(st, t.Node)+size > st.Total {
+		return j.outOfSpace(volumePathOf(st, volid), file)
+	}
 	config := maps.Clone(g.Config)
 	delete(config, "lock")
 	delete(config, "parent")
@@ -277,6 +280,28 @@ func (j *backupJobRun) archive(st *storage, g *guest, begun time.Time) error {
 	s.st.Volumes[volumeKey(v.Node, volid)] = v
 	s.dirty()
 	return nil
+}
+
+// outOfSpace is the end of an archive that the storage has no room for.
+func (j *backupJobRun) outOfSpace(path, blob string) error {
+	t, s := j.t, j.t.s
+	if err := s.dropArchive(t.ctx, &volume{Blob: blob, Archive: &archive{}}); err != nil {
+		return err
+	}
+	sink := "cat"
+	switch j.compress {
+	case "1", "zstd":
+		sink = "zstd --rsyncable --threads=1"
+		t.logf("INFO: zstd: error 70 : Write error : cannot write block : No space left on device ")
+	case "gzip":
+		sink = "gzip --rsyncable"
+		t.logf("INFO: gzip: stdout: No space left on device")
+	default:
+		t.logf("INFO: cat: write error: No space left on device")
+	}
+	stem, _, _ := strings.Cut(path, ".tar")
+	return failf("command 'set -o pipefail && lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- tar cpf - --totals --one-file-system "+
+		"--sparse --numeric-owner --acls --xattrs ./ | %s >%s.tar.dat' failed: exit code 70", sink, stem)
 }
 
 // archiveMounts copies the mount points that are part of backups.

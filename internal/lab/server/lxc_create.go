@@ -15,6 +15,7 @@ type createRequest struct {
 	force   bool // overwrite the container that has the id
 	unique  bool // restore with new hardware addresses
 	start   bool
+	root    bool // asked by root@pam with its password
 	ha      bool
 	pool    string
 	storage string // for a root without a storage of its own
@@ -38,7 +39,7 @@ func newCreateRequest(c *call) (*createRequest, map[string]string) {
 		vmid: c.params.num("vmid"), archive: c.params.str("ostemplate"), restore: c.params.flag("restore"),
 		force: c.params.flag("force"), unique: c.params.flag("unique"), start: c.params.flag("start"),
 		ha: c.params.flag("ha-managed"), pool: c.params.str("pool"), storage: c.params.str("storage"),
-		config: map[string]string{}, mounts: map[string]string{},
+		root: c.root(), config: map[string]string{}, mounts: map[string]string{},
 	}
 	if r.storage == "" {
 		r.storage = "local"
@@ -98,7 +99,10 @@ func (s *Server) lxcCreate(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unprivileged && !r.restore {
+	switch {
+	case r.restore && c.params.has("unprivileged"): // else as the backup has it
+		config["unprivileged"] = strconv.Itoa(boolInt(unprivileged))
+	case unprivileged && !r.restore:
 		config["unprivileged"] = "1"
 	}
 	// Between the first look at the id and its reservation another request may take it.

@@ -22,7 +22,9 @@ func (j *createJob) runRestore() error {
 	given := j.config
 	j.config = map[string]string{}
 	if len(j.r.mounts) == 0 {
-		j.mountsOf(file.Archive.Config)
+		if err := j.mountsOf(file.Archive.Config); err != nil {
+			return err
+		}
 	}
 	if err := j.allocate(); err != nil {
 		return err
@@ -31,6 +33,12 @@ func (j *createJob) runRestore() error {
 	t.logExtract(volumePathOf(s.st.Storages[storageOf(file.VolID)], file.VolID), max(file.Size, 1), s.delays().Create)
 	if err := t.sleep(s.delays().Create * 4 / 5); err != nil {
 		return err
+	}
+	if st := s.st.Storages[j.r.storage]; st != nil && s.storageUsed(st, t.Node)+file.Used > st.Total {
+		t.logf("tar: ./usr/lib: Cannot write: No space left on device")
+		t.logf("tar: Exiting with failure status due to previous errors")
+		return failf("command 'lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- tar xpf - --totals --numeric-owner --acls --xattrs "+
+			"-C /var/lib/lxc/%d/rootfs' failed: exit code 2", j.r.vmid)
 	}
 	if err := j.removeOverwritten(); err != nil {
 		return err
@@ -44,9 +52,12 @@ func (j *createJob) runRestore() error {
 }
 
 // mountsOf asks for volumes as the backed-up container had them, on the storage of the request.
-func (j *createJob) mountsOf(config map[string]string) {
+func (j *createJob) mountsOf(config map[string]string) error {
 	for _, key := range mountKeys(config) {
 		mount := parseMount(key, config[key])
+		if kind := mount.kind(); kind != "volume" && !j.r.root {
+			return failf("restoring '%s' to %s mount is only possible for root", key, kind)
+		}
 		if mount.kind() != "volume" || (key != "rootfs" && mount.values["backup"] != "1") {
 			continue
 		}
@@ -55,6 +66,7 @@ func (j *createJob) mountsOf(config map[string]string) {
 		mount.values["volume"] = j.r.storage + ":" + trimFloat(gib)
 		j.r.mounts[key] = mount.String()
 	}
+	return nil
 }
 
 // merge makes the new configuration.
@@ -72,7 +84,21 @@ func (j *createJob) merge(from *archive, given map[string]string) {
 	}
 	maps.Copy(merged, given)
 	maps.Copy(merged, j.config)
-	j.config, j.g.Raw, j.g.Systemd = merged, from.Raw, from.Systemd
+	if merged["unprivileged"] == "0" {
+		delete(merged, "unprivileged")
+	}
+	j.config, j.g.Systemd = merged, from.Systemd
+	switch {
+	case len(from.Raw) == 0 || j.r.root:
+		j.g.Raw = from.Raw
+	default: // no token may write them
+		j.t.warnf("skipping custom lxc options, restore manually as root:")
+		j.t.logf("--------------------------------")
+		for _, line := range from.Raw {
+			j.t.logf("%s: %s", line[0], line[1])
+		}
+		j.t.logf("--------------------------------")
+	}
 	j.fillIn()
 }
 
