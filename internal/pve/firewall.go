@@ -3,16 +3,26 @@ package pve
 import (
 	"context"
 	"strconv"
+	"strings"
 )
 
 // FirewallScope is where firewall rules and options belong.
-type FirewallScope struct{ rules, options string }
+type FirewallScope struct{ rules, options, sets string }
+
+// String is the scope's path in the API.
+func (s FirewallScope) String() string { return strings.TrimSuffix(s.rules, "/rules") }
 
 // LXCFirewall is a container's firewall. The server answers with an empty one
 // for a container that doesn't exist.
 func LXCFirewall(node string, vmid int) FirewallScope {
 	base := lxcPath(node, vmid) + "/firewall"
-	return FirewallScope{rules: base + "/rules", options: base + "/options"}
+	return FirewallScope{rules: base + "/rules", options: base + "/options", sets: base + "/ipset"}
+}
+
+// QEMUFirewall is a virtual machine's firewall.
+func QEMUFirewall(node string, vmid int) FirewallScope {
+	base := nodePath(node) + "/qemu/" + strconv.Itoa(vmid) + "/firewall"
+	return FirewallScope{rules: base + "/rules", options: base + "/options", sets: base + "/ipset"}
 }
 
 // NodeFirewall is a node's own firewall: what may reach the node itself.
@@ -24,7 +34,7 @@ func NodeFirewall(node string) FirewallScope {
 // ClusterFirewall is the datacenter's firewall; its option "enable" is the
 // switch for all.
 func ClusterFirewall() FirewallScope {
-	return FirewallScope{rules: "/cluster/firewall/rules", options: "/cluster/firewall/options"}
+	return FirewallScope{rules: "/cluster/firewall/rules", options: "/cluster/firewall/options", sets: "/cluster/firewall/ipset"}
 }
 
 // GroupFirewall is a security group; it has rules and no options.
