@@ -14,8 +14,11 @@ type VzdumpOptions struct {
 	// replaced.
 	Notes     string
 	Protected bool
-	// Prune is the retention ("keep-last=3"); empty keeps all.
+	// Prune is the retention ("keep-last=3"); empty is the storage's own. It needs
+	// Datastore.Allocate on the storage.
 	Prune string
+	// KeepOthers removes no older backups, whatever the retention says.
+	KeepOthers bool
 }
 
 // Vzdump starts a backup of a guest. A guest or storage that isn't there makes
@@ -29,5 +32,8 @@ func (c *Client) Vzdump(ctx context.Context, node string, o VzdumpOptions) (UPID
 	p.setText("notes-template", o.Notes)
 	p.setFlag("protected", o.Protected)
 	p.setText("prune-backups", o.Prune)
+	if o.KeepOthers {
+		p.set("remove", "0")
+	}
 	return c.startTask(ctx, "POST", nodePath(node)+"/vzdump", p)
 }
