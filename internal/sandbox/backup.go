@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
+
+// ErrNoSpace says that a storage is full.
+var ErrNoSpace = errors.New("the storage is full")
 
 // How a container is saved, in the server's words.
 const (

@@ -13,6 +13,9 @@ import (
 // series (all backups that one resource has made), and backup=… tells the
 // single call apart, so that a backup whose answer was lost can be found.
 
+// KindBackup marks no guest but an archive on a storage.
+const KindBackup Kind = "backup"
+
 const backupCallKey = "backup="
 
 func backupMarker(owner, series string, vmid int, call string) *Marker {

@@ -235,8 +235,15 @@ var archiveEndings = map[string]string{"": "tar", "0": "tar", "1": "tar.zst", "z
 func (j *backupJobRun) archive(st *storage, g *guest, begun time.Time) error {
 	t, s := j.t, j.t.s
 	ending := archiveEndings[j.compress]
-	file := fmt.Sprintf("vzdump-lxc-%d-%s.%s", g.VMID, begun.UTC().Format("2006_01_02-15_04_05"), ending)
-	volid := st.ID + ":backup/" + file
+	file, volid := "", ""
+	for { // a name is a second; where delays are short, two backups may share one
+		file = fmt.Sprintf("vzdump-lxc-%d-%s.%s", g.VMID, begun.UTC().Format("2006_01_02-15_04_05"), ending)
+		volid = st.ID + ":backup/" + file
+		if s.volumeOn(t.Node, volid) == nil {
+			break
+		}
+		begun = begun.Add(time.Second)
+	}
 	t.logf("INFO: creating vzdump archive '%s'", volumePathOf(st, volid))
 	if err := t.sleep(s.delays().Backup); err != nil {
 		return err
@@ -275,7 +282,7 @@ func (j *backupJobRun) archive(st *storage, g *guest, begun time.Time) error {
 	if j.notes != "" {
 		t.logf("INFO: adding notes to backup")
 		v.Notes = strings.NewReplacer("{{guestname}}", g.name(), "{{vmid}}", strconv.Itoa(vmid), "{{node}}", t.Node,
-			"{{cluster}}", s.st.Cluster, `\n`, "\n").Replace(j.notes)
+			"{{cluster}}", s.st.Cluster, `\\`, `\`, `\n`, "\n").Replace(j.notes)
 	}
 	s.st.Volumes[volumeKey(v.Node, volid)] = v
 	s.dirty()

@@ -171,8 +171,8 @@ func (v *volume) view() map[string]any {
 	if v.VMID != 0 {
 		view["vmid"] = v.VMID
 	}
-	if v.Notes != "" {
-		view["notes"] = v.Notes
+	if v.Notes != "" { // a list shows the first line, the volume's own answer all
+		view["notes"], _, _ = strings.Cut(v.Notes, "\n")
 	}
 	if v.Protect {
 		view["protected"] = 1
