@@ -43,6 +43,7 @@ type transport struct {
 	slots   chan struct{}
 	login   *login
 	secrets *redactor
+	clock   serverClock
 }
 
 func newTransport(cfg Config, base *url.URL, secrets *redactor) (*transport, error) {
@@ -152,10 +153,12 @@ func (t *transport) once(ctx context.Context, out outgoing) (res *http.Response,
 		return nil, false, err
 	}
 	req.Header = out.header.Clone()
+	began := t.cfg.Clock.Now()
 	res, err = t.base.RoundTrip(req)
 	if err != nil {
 		return nil, connected.Load(), t.explain(ctx, err)
 	}
+	t.clock.note(res.Header, began, t.cfg.Clock.Now())
 	content, err := io.ReadAll(io.LimitReader(res.Body, largestAnswer+1))
 	_ = res.Body.Close()
 	if err != nil {
