@@ -53,6 +53,7 @@ func (m *Manager) check(spec Spec, creating bool) []Problem {
 	m.checkNetwork(&p, spec)
 	checkDNS(&p, spec.DNS)
 	checkKeys(&p, spec.AuthorizedKeys)
+	checkAttachments(&p, spec.Workspaces)
 	m.checkWait(&p, spec)
 	return p
 }

@@ -27,6 +27,9 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 	}
 	var p problems
 	m.checkNode(&p, spec, resources)
+	if err := m.checkWorkspaces(ctx, &p, spec, prior, resources); err != nil {
+		return nil, err
+	}
 	if prior != nil {
 		if spec.DiskGiB != nil && prior.DiskGiB > 0 && float64(*spec.DiskGiB) < prior.DiskGiB {
 			p = append(p, shrinkProblem(*spec.DiskGiB, prior.DiskGiB))

@@ -25,7 +25,7 @@ type NodeState struct {
 	MemoryMiB         int64
 	MemoryUsedMiB     int64
 	Uptime            time.Duration
-	Containers        int // of any owner, templates excluded
+	Containers        int // of any owner, templates and holders of workspaces excluded
 	RunningContainers int
 	Storages          []StorageState
 }
@@ -71,7 +71,7 @@ func (m *Manager) Cluster(ctx context.Context) (ClusterState, error) {
 			n.MemoryMiB, n.MemoryUsedMiB = r.MaxMem>>20, r.Mem>>20
 			n.Uptime = time.Duration(r.Uptime) * time.Second
 		case "lxc":
-			if r.Template {
+			if r.Template || isHolder(r) {
 				continue
 			}
 			n.Containers++

@@ -80,12 +80,21 @@ func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error
 				Remedy: fmt.Sprintf("when no task is making it any more, remove the lock on the node: pct unlock %d", ref.VMID)}
 		}
 	}
-	if _, err := m.prove("destroy", ref, cfg); err != nil {
+	marker, err := m.prove("destroy", ref, cfg)
+	if err != nil {
 		return err
 	}
-	if cfg.Protection() {
+	if cfg.Protection() && marker.Kind == KindHolder && marker.Phase == PhaseCreating {
+		// A fork that was cut: its protection is its source's.
+		if err := m.unprotect(ctx, ref, cfg); err != nil {
+			return err
+		}
+	} else if cfg.Protection() {
 		return &Error{Op: "destroy", Ref: ref, Kind: ErrProtected, What: "protection is set, so nothing was stopped",
 			Remedy: "set protection = false and apply, then destroy"}
+	}
+	if err := m.handAllBack(ctx, ref, cfg, marker, w); err != nil {
+		return err
 	}
 	err = m.do(ctx, action{
 		what: fmt.Sprintf("destroy container %d", ref.VMID),

@@ -27,6 +27,8 @@ type finishing struct {
 	baseline *Posture
 	// writeKeys says that the authorized keys are to be written.
 	writeKeys bool
+	// arrived are the workspaces that were attached in this run.
+	arrived []Attachment
 
 	now      *pve.LXCConfig // as last read; nil after a write
 	status   pve.LXCStatus
@@ -54,6 +56,9 @@ func (f *finishing) run(ctx context.Context) error {
 		}
 	}
 	if err := f.move(ctx, false); err != nil {
+		return err
+	}
+	if err := f.attach(ctx); err != nil {
 		return err
 	}
 	if f.spec.Started {
@@ -98,6 +103,9 @@ func (f *finishing) conclude(ctx context.Context, wait bool) error {
 		if err := f.ready(ctx); err != nil {
 			return err
 		}
+	}
+	if err := f.own(ctx); err != nil {
+		return err
 	}
 	if f.writeKeys && !f.spec.Started && len(f.spec.AuthorizedKeys) > 0 {
 		f.warnings.add("authorized_keys will be written when the container starts",

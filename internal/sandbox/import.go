@@ -50,6 +50,9 @@ func (m *Manager) Import(ctx context.Context, id string) (Sandbox, error) {
 			return Sandbox{}, err
 		}
 	}
+	if marker.Kind == KindHolder {
+		return Sandbox{}, &Error{Op: "import", Ref: ref, Kind: ErrForeign, What: "it is the holder of a workspace, not a sandbox", Remedy: "import it as sandbox_workspace"}
+	}
 	ref.Claim = marker.Claim
 	if marker.VMID != vmid || marker.Owner != m.settings.Owner {
 		_, err := m.prove("import", ref, cfg)

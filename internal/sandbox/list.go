@@ -20,6 +20,9 @@ type Filter struct {
 	// Unfinished selects creations that are not ready (true) or ready ones
 	// (false).
 	Unfinished *bool
+	// Kind selects guests of one kind; empty selects sandboxes, which the
+	// holders of workspaces are not.
+	Kind Kind
 	// VMIDs selects by id.
 	VMIDs []int
 }
@@ -109,6 +112,7 @@ func (m *Manager) listed(ctx context.Context, g pve.FleetGuest, f Filter, fleet 
 	owner := cmp.Or(f.Owner, m.settings.Owner)
 	switch {
 	case owner != "*" && s.Marker.Owner != owner,
+		f.Kind != "" && s.Marker.Kind != f.Kind, f.Kind == "" && s.Marker.Kind == KindHolder,
 		f.Unfinished != nil && (s.Marker.Phase == PhaseCreating) != *f.Unfinished,
 		!f.ExpiresBefore.IsZero() && (s.Marker.Expires.IsZero() || !s.Marker.Expires.Before(f.ExpiresBefore)):
 		return Sandbox{}, false, nil

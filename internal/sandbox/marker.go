@@ -61,6 +61,11 @@ type Marker struct {
 	Pool          string    // a pool of sandboxes (not a Proxmox pool)
 	Expires       time.Time // end of the lease; zero means none
 	Until         time.Time // a creation that isn't ready by then is abandoned
+	// Workspaces are those that the sandbox has, Released those that it lets go
+	// when it stops; At is where a holder's volume is.
+	Workspaces []Mounted
+	Released   []Released
+	At         *Place
 	// Extra keeps keys that this version doesn't know, as "key=value".
 	Extra []string
 }
@@ -99,6 +104,11 @@ func (m *Marker) String() string {
 	put("pool", m.Pool)
 	put("expires", markerTime(m.Expires))
 	put("until", markerTime(m.Until))
+	put("ws", formatMounted(m.Workspaces))
+	put("off", formatReleased(m.Released))
+	if m.At != nil {
+		put("at", m.At.String())
+	}
 	for _, kv := range m.Extra {
 		b.WriteString(" " + kv)
 	}
@@ -198,6 +208,7 @@ func parseMarker(line string) *Marker {
 
 func (m *Marker) set(key, value string) bool {
 	var err error
+	var ok bool
 	switch key {
 	case "owner":
 		m.Owner = value
@@ -225,6 +236,15 @@ func (m *Marker) set(key, value string) bool {
 	case "until":
 		m.Until, err = time.Parse(time.RFC3339, value)
 		return err == nil
+	case "ws":
+		m.Workspaces, ok = parseMounted(value)
+		return ok
+	case "off":
+		m.Released, ok = parseReleased(value)
+		return ok
+	case "at":
+		m.At, ok = parsePlace(value)
+		return ok
 	default:
 		m.Extra = append(m.Extra, key+"="+value)
 	}

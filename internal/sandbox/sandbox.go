@@ -58,6 +58,8 @@ type Sandbox struct {
 
 	Network NetworkState
 	DNS     DNS
+	// Workspaces are the volumes of workspaces that it has.
+	Workspaces []Attached
 
 	Status Status
 	// Uptime is 0 for a stopped container.

@@ -43,6 +43,9 @@ type Spec struct {
 	// guest's file alone; an empty list leaves only the provider's own key.
 	AuthorizedKeys []string
 
+	// Workspaces are the workspaces that it is to have, and no others.
+	Workspaces []Attachment
+
 	// WaitFor says when a creation, a start or a restart counts as done.
 	WaitFor WaitFor
 	// RestartWhenNeeded restarts the container when a change needs it.
@@ -114,6 +117,7 @@ func (s Spec) Clone() Spec {
 	c.Nesting = clonePtr(s.Nesting)
 	c.Tags = slices.Clone(s.Tags)
 	c.AuthorizedKeys = slices.Clone(s.AuthorizedKeys)
+	c.Workspaces = slices.Clone(s.Workspaces)
 	if s.Startup != nil {
 		c.Startup = &Startup{Order: clonePtr(s.Startup.Order), UpDelaySec: clonePtr(s.Startup.UpDelaySec), DownDelaySec: clonePtr(s.Startup.DownDelaySec)}
 	}

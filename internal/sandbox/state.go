@@ -34,6 +34,7 @@ func (m *Manager) fromConfig(node string, vmid int, cfg *pve.LXCConfig) Sandbox 
 		Startup:     parseStartup(cfg.Text("startup")),
 		Posture:     postureOf(cfg),
 		Status:      StatusUnknown,
+		Workspaces:  attachedIn(cfg, marker),
 	}
 	if marker != nil {
 		s.Owner, s.Claim = marker.Owner, marker.Claim
@@ -144,9 +145,13 @@ func postureOf(cfg *pve.LXCConfig) Posture {
 	if options := cfg.RootFS().Without("size", "volume").WithBare("").String(); strings.Trim(options, ",") != "" {
 		p.Mounts = append(p.Mounts, "rootfs="+strings.Trim(options, ","))
 	}
+	_, marker := SplitDescription(cfg.Text("description"))
+	workspaces := workspaceSlots(cfg, marker)
 	for _, key := range cfg.Keys() {
 		value := cfg.Text(key)
+		_, ours := workspaces[key]
 		switch {
+		case ours: // comes and goes by the configuration's will
 		case isNumbered(key, "mp"):
 			p.Mounts = append(p.Mounts, key+"="+value)
 		case isNumbered(key, "dev"):

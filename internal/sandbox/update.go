@@ -70,7 +70,15 @@ func (f *finishing) update(ctx context.Context) error {
 		return err
 	}
 	migrated := f.spec.NodeName != "" && f.spec.NodeName != f.ref.Node
+	waiting, stopped, err := f.release(ctx, f.spec.RestartWhenNeeded || migrated || !f.spec.Started)
+	if err != nil {
+		return err
+	}
+	keys, wasRunning = append(keys, waiting...), wasRunning && !stopped
 	if err := f.move(ctx, wasRunning); err != nil {
+		return err
+	}
+	if err := f.attach(ctx); err != nil {
 		return err
 	}
 	cameUp, err := f.power(ctx, wasRunning, migrated && wasRunning, keys)
