@@ -122,6 +122,8 @@ func settleSettings(ctx context.Context, s *settler, m model) sandbox.Settings {
 		Bridge:     s.text("bridge", m.Bridge),
 		MaxClones:  s.number("max_clones", m.MaxClones),
 	}
+	settings.Management = settleManagement(s, m)
+	settings.FirewallSettle = settleTimeout(s, "firewall_settle", s.text("firewall_settle", m.FirewallSettle))
 	ids := open[vmidRangeModel](ctx, s, "vmid_range", m.VMIDRange)
 	settings.VMIDs = sandbox.VMIDRange{
 		First: s.number("vmid_range.first", ids.First),
@@ -130,6 +132,23 @@ func settleSettings(ctx context.Context, s *settler, m model) sandbox.Settings {
 	settings.Addresses = settleAddresses(ctx, s, m)
 	settings.Guest = settleGuest(ctx, s, m)
 	return settings
+}
+
+// settleManagement reads networks; an address alone is a network of one.
+func settleManagement(s *settler, m model) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range s.list("management_cidrs", m.ManagementCIDRs) {
+		prefix, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
+			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			addSettingError(s.diags, "management_cidrs", "must hold networks such as 10.10.0.0/24 or addresses, got "+quoteOrMissing(text))
+			continue
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out
 }
 
 func settleAddresses(ctx context.Context, s *settler, m model) *sandbox.AddressRange {

@@ -29,6 +29,9 @@ type model struct {
 	Bridge       types.String `tfsdk:"bridge"`
 	GuestSSH     types.Object `tfsdk:"guest_ssh"`
 	MaxClones    types.Int64  `tfsdk:"max_clones"`
+
+	ManagementCIDRs types.List   `tfsdk:"management_cidrs"`
+	FirewallSettle  types.String `tfsdk:"firewall_settle"`
 }
 
 type vmidRangeModel struct {

@@ -60,6 +60,14 @@ func providerSchema() schema.Schema {
 			"pool_id":     text("pool_id", "Proxmox pool for containers that name none. Default none."),
 			"storage":     text("storage", "Storage for root disks where a container names none: of full clones and of creates from a template file. A linked clone is always on its template's storage. Default the template's storage."),
 			"bridge":      text("bridge", "Bridge for containers that name none, such as `vmbr1`. Default the template's bridge."),
+			"management_cidrs": schema.ListAttribute{
+				MarkdownDescription: describe("management_cidrs", "Networks or addresses that may reach the sandboxes over SSH in every managed `network.mode`; nothing else gets in. It must hold the address that the containers see this provider come from: where `guest_ssh.proxy_jump` is set, the jump host's address on the containers' bridge, such as `10.10.0.1/32`. "+
+					"Without a jump host, this machine's own address towards the container is added. In the variable, separated by commas."),
+				ElementType: types.StringType,
+				Optional:    true,
+				Validators:  []validator.List{listvalidator.UniqueValues()},
+			},
+			"firewall_settle": text("firewall_settle", "How long after a write the server's firewall rules are trusted to bite, as a duration such as `15s`. Proxmox VE compiles them every 10 seconds; until then a new container's interface is held down. Default `11s`."),
 			"guest_ssh": nested("How containers are reached over SSH.", map[string]schema.Attribute{
 				"username": text("guest_ssh.username", "User to log in as. Default `root`; other users can't set authorized keys or files of others."),
 				"private_key": secret("guest_ssh.private_key", "Private key in OpenSSH or PEM form, not encrypted. The template must carry its public key.",

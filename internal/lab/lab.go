@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -87,6 +88,7 @@ type Lab struct {
 	node    *sshnode.Node
 	keys    keys
 	control *control.Client
+	settle  time.Duration
 }
 
 // Start starts a lab. It runs until Close, or until ctx ends (then Close still frees what it holds).
@@ -94,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Delays == (Delays{}) {
 		o.Delays = Fast()
 	}
-	l := &Lab{engine: o.Engine}
+	l := &Lab{engine: o.Engine, settle: o.Delays.FirewallLoop + max(o.Delays.FirewallLoop/10, 100*time.Millisecond)}
 	if err := l.start(ctx, o); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -208,6 +210,14 @@ func (l *Lab) SSHHostKey() string {
 	return line[:len(line)-1]
 }
 
+// FirewallSettle is how long after a write this lab's firewall has surely compiled it: for the provider's firewall_settle.
+func (l *Lab) FirewallSettle() time.Duration { return l.settle }
+
+// Management is where the guests see connections through the SSH node come from: for the provider's management_cidrs.
+func (l *Lab) Management() netip.Prefix {
+	return netip.PrefixFrom(AddressGateway, AddressGateway.BitLen())
+}
+
 // Engine is what runs the guests, for a look inside without the API.
 func (l *Lab) Engine() engine.Engine { return l.engine }
 
@@ -237,6 +247,9 @@ func (l *Lab) ProviderBlock() string {
     gateway = %q
   }
 
+  management_cidrs = [%q]
+  firewall_settle  = %q
+
   guest_ssh = {
     username    = %q
     private_key = <<-EOT
@@ -250,6 +263,6 @@ func (l *Lab) ProviderBlock() string {
   }
 }
 `, l.Endpoint(), l.Token(), l.Fingerprint(), l.Nodes()[0], TemplateID, Storage, Bridge, VMIDFirst, VMIDLast,
-		AddressCIDR, AddressFirst, AddressGateway, GuestUser, indent(l.PrivateKey(), "    "),
+		AddressCIDR, AddressFirst, AddressGateway, l.Management(), l.FirewallSettle(), GuestUser, indent(l.PrivateKey(), "    "),
 		l.SSHHost(), l.SSHPort(), SSHUser, l.SSHHostKey())
 }

@@ -16,6 +16,7 @@ func (l *Lab) seed(ctx context.Context, d *server.Seeder, careless bool) error {
 	d.TokenWithSecret(adminUser, "lab", l.keys.Token, false)
 	d.Grant("/", adminUser, "Administrator")
 	d.Pool(Pool)
+	d.FirewallOn()
 	d.TemplateFile(TemplateFile, 55633611)
 	err := d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
 	if err != nil || !careless {

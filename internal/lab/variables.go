@@ -18,6 +18,8 @@ func (l *Lab) Variables() map[string]string {
 		"SANDBOX_ADDRESS_RANGE_CIDR":            AddressCIDR.String(),
 		"SANDBOX_ADDRESS_RANGE_FIRST":           AddressFirst.String(),
 		"SANDBOX_ADDRESS_RANGE_GATEWAY":         AddressGateway.String(),
+		"SANDBOX_MANAGEMENT_CIDRS":              l.Management().String(),
+		"SANDBOX_FIREWALL_SETTLE":               l.FirewallSettle().String(),
 		"SANDBOX_GUEST_SSH_USERNAME":            GuestUser,
 		"SANDBOX_GUEST_SSH_PRIVATE_KEY":         l.PrivateKey(),
 		"SANDBOX_GUEST_SSH_PROXY_JUMP_HOST":     l.SSHHost(),

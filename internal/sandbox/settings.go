@@ -21,6 +21,10 @@ const (
 	// DefaultMaxClones is how many clones may be under way at once per storage.
 	DefaultMaxClones = 8
 
+	// DefaultFirewallSettle is a second more than the period of Proxmox VE's
+	// firewall service, which compiles rules every 10 s.
+	DefaultFirewallSettle = 11 * time.Second
+
 	// DefaultCreateTimeout bounds a creation whose context has no deadline. It
 	// also decides the `until` of the marker.
 	DefaultCreateTimeout = 20 * time.Minute
@@ -71,6 +75,13 @@ type Settings struct {
 	// Guest is how containers are reached over SSH.
 	Guest guest.Config
 
+	// Management are the networks that may reach the sandboxes' SSH. Where the
+	// guests are reached directly, our own address is added.
+	Management []netip.Prefix
+	// FirewallSettle is how long after a write the server's firewall rules are
+	// trusted to bite; zero means DefaultFirewallSettle.
+	FirewallSettle time.Duration
+
 	// MaxClones is how many clones may be under way at once per storage; zero
 	// means DefaultMaxClones. Per template it is always one: the server locks
 	// the source of a clone for as long as the clone takes.
@@ -80,6 +91,9 @@ type Settings struct {
 func (s Settings) withDefaults() Settings {
 	if s.VMIDs == (VMIDRange{}) {
 		s.VMIDs = VMIDRange{First: DefaultFirstVMID, Last: DefaultLastVMID}
+	}
+	if s.FirewallSettle == 0 {
+		s.FirewallSettle = DefaultFirewallSettle
 	}
 	if s.MaxClones == 0 {
 		s.MaxClones = DefaultMaxClones

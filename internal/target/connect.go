@@ -37,5 +37,7 @@ func (t *Target) Settings() sandbox.Settings {
 		Storage:    t.Storage,
 		Bridge:     t.Bridge,
 		Guest:      t.GuestAccess(),
+
+		Management: t.Management, FirewallSettle: t.FirewallSettle,
 	}
 }

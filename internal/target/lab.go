@@ -1,6 +1,7 @@
 package target
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,16 +17,18 @@ func FromLab(l *lab.Lab, dir string) (Target, error) {
 		return Target{}, err
 	}
 	return Target{
-		Endpoint:     l.Endpoint(),
-		APIToken:     l.Token(),
-		Fingerprint:  l.Fingerprint(),
-		Nodes:        l.Nodes(),
-		TemplateID:   lab.TemplateID,
-		TemplateFile: lab.TemplateFile,
-		Storage:      lab.Storage,
-		Bridge:       lab.Bridge,
-		VMIDs:        VMIDRange{First: lab.VMIDFirst, Last: lab.VMIDLast},
-		Addresses:    AddressRange{CIDR: lab.AddressCIDR, First: lab.AddressFirst, Gateway: lab.AddressGateway},
+		Endpoint:       l.Endpoint(),
+		APIToken:       l.Token(),
+		Fingerprint:    l.Fingerprint(),
+		Nodes:          l.Nodes(),
+		TemplateID:     lab.TemplateID,
+		TemplateFile:   lab.TemplateFile,
+		Storage:        lab.Storage,
+		Bridge:         lab.Bridge,
+		VMIDs:          VMIDRange{First: lab.VMIDFirst, Last: lab.VMIDLast},
+		Addresses:      AddressRange{CIDR: lab.AddressCIDR, First: lab.AddressFirst, Gateway: lab.AddressGateway},
+		Management:     []netip.Prefix{l.Management()},
+		FirewallSettle: l.FirewallSettle(),
 		SSH: SSH{
 			Username:       lab.GuestUser,
 			PrivateKeyFile: key,

@@ -5,6 +5,7 @@ package target
 import (
 	"net/netip"
 	"os"
+	"time"
 )
 
 // Target is a server and the part of it that may be used.
@@ -26,6 +27,11 @@ type Target struct {
 	VMIDs        VMIDRange
 	Addresses    AddressRange
 	SSH          SSH
+
+	// Management are the networks that guests see us come from; FirewallSettle is how long the server's firewall
+	// takes to put a write into force, 0 for the provider's default.
+	Management     []netip.Prefix
+	FirewallSettle time.Duration
 }
 
 // VMIDRange is what containers take their ids from, both ends included.

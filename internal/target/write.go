@@ -32,6 +32,12 @@ func (t *Target) ProviderConfig(attributes ...string) string {
 	line("template_id", strconv.Itoa(t.TemplateID))
 	quoted("storage", t.Storage)
 	quoted("bridge", t.Bridge)
+	if len(t.Management) > 0 {
+		line("management_cidrs", quoteAll(t.management()))
+	}
+	if t.FirewallSettle > 0 {
+		quoted("firewall_settle", t.FirewallSettle.String())
+	}
 	line("guest_ssh", t.guestSSH())
 	for _, attribute := range attributes {
 		fmt.Fprintf(&b, "  %s\n", attribute)
@@ -61,6 +67,10 @@ func (t *Target) Variables() map[string]string {
 		"SANDBOX_GUEST_SSH_USERNAME":         t.SSH.Username,
 		"SANDBOX_GUEST_SSH_PRIVATE_KEY_FILE": t.SSH.PrivateKeyFile,
 	}
+	if t.FirewallSettle > 0 {
+		variables["SANDBOX_FIREWALL_SETTLE"] = t.FirewallSettle.String()
+	}
+	variables["SANDBOX_MANAGEMENT_CIDRS"] = strings.Join(t.management(), ",")
 	if t.Insecure {
 		variables["SANDBOX_INSECURE"] = "true"
 	}
@@ -90,12 +100,22 @@ func (t *Target) addressRange() string {
 	return "{ " + a + " }"
 }
 
-func (t *Target) nodeList() string {
-	quotedNames := make([]string, len(t.Nodes))
-	for i, node := range t.Nodes {
-		quotedNames[i] = quote(node)
+func (t *Target) nodeList() string { return quoteAll(t.Nodes) }
+
+func (t *Target) management() []string {
+	var all []string
+	for _, prefix := range t.Management {
+		all = append(all, prefix.String())
 	}
-	return "[" + strings.Join(quotedNames, ", ") + "]"
+	return all
+}
+
+func quoteAll(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = quote(text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 func (t *Target) guestSSH() string {

@@ -98,3 +98,6 @@ func (d *Seeder) ClusterName(name string) { d.s.st.Cluster = name }
 func (d *Seeder) Guest(ctx context.Context, node string, vmid int, config map[string]string, root engine.RootSpec) error {
 	return d.s.seedGuest(ctx, node, vmid, config, root)
 }
+
+// FirewallOn turns the datacenter's firewall on.
+func (d *Seeder) FirewallOn() { made(&d.s.st.Firewall.Options)["enable"] = "1" }

@@ -34,6 +34,7 @@ type Server struct {
 	fileLocks map[string]bool
 	jump      atomic.Int64 // nanoseconds; read without the lock
 	faults    *faults
+	firewall  compiledFirewall // has its own lock
 	requests  *requestLog
 	unsaved   bool
 	// initialDelays are those that the server started with, to which a reset goes back.

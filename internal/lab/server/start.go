@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
 
 // Start starts a server. It serves until Close or until ctx ends.
@@ -31,7 +33,11 @@ func Start(ctx context.Context, opt Options) (*Server, error) {
 		return nil, fmt.Errorf("lab: listen on %s: %w", opt.Listen, err)
 	}
 	s.listener = listener
-	s.workers.Add(3)
+	if filter, ok := s.engine.(engine.PacketFilter); ok {
+		filter.SetFilter(s.judge)
+	}
+	s.workers.Add(4)
+	go s.firewallLoop()
 	go s.acceptLoop()
 	go s.statLoop()
 	go s.saveLoop()

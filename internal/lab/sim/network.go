@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
@@ -21,6 +22,8 @@ var nodeAddress = netip.MustParseAddr("10.77.0.1")
 // network knows who has which address.
 type network struct {
 	clock engine.Clock
+	// judge is asked about each new connection; nil lets all pass.
+	judge atomic.Pointer[func(engine.Connection) engine.Verdict]
 
 	mu     sync.Mutex
 	dhcp   map[string]netip.Prefix
@@ -32,6 +35,7 @@ type network struct {
 // host is a running guest in the network.
 type host struct {
 	network *network
+	id      int // the guest's
 	// accept serves a connection to the SSH port; false while the server isn't up.
 	accept func(net.Conn) bool
 
@@ -249,6 +253,9 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 	to, err := netip.ParseAddrPort(net.JoinHostPort(name, port))
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: the lab has no names, only addresses: %w", address, err)
+	}
+	if err := n.pass(ctx, n.connection(from, to, tcp)); err != nil {
+		return refuse(err)
 	}
 	n.mu.Lock()
 	target := n.owners[to.Addr().Unmap()]

@@ -13,7 +13,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim/shell"
 )
 
-func init() { register(map[string]shell.Command{"ip": ip, "nc": nc}) }
+func init() { register(map[string]shell.Command{"ip": ip, "nc": nc, "probe": probe}) }
 
 // ip shows addresses and links, long or brief (-br, -o).
 func ip(c *shell.Call) int {
