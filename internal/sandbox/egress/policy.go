@@ -67,6 +67,9 @@ type Set struct {
 	Comment string
 	// Entries are canonical, sorted and without doubles.
 	Entries []netip.Prefix
+	// Foreign are members of a set on the server that are no plain networks:
+	// aliases, and exceptions ("!10.0.0.1"). No set of ours has any.
+	Foreign []string
 }
 
 // Problem is something in a policy that can't be done, or must not be.

@@ -143,8 +143,17 @@ func parseNetwork(s string) (netip.Prefix, error) {
 
 // text writes a network as the server does: an address without its length.
 func text(p netip.Prefix) string {
+	if p.Addr().Is4In6() { // netip writes a dotted quad at the end, which the server needn't know
+		return fmt.Sprintf("::ffff:%x:%x/%d", mapped(p, 0), mapped(p, 1), p.Bits())
+	}
 	if p.IsSingleIP() {
 		return p.Addr().String()
 	}
 	return p.String()
+}
+
+// mapped is one half of the IPv4 address in an IPv4-mapped network.
+func mapped(p netip.Prefix, half int) uint16 {
+	b := p.Addr().As16()
+	return uint16(b[12+2*half])<<8 | uint16(b[13+2*half])
 }
