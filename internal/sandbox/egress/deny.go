@@ -55,6 +55,7 @@ var denied = []Range{
 	{prefix("224.0.0.0/4"), Multicast, "RFC 5771"},
 	{prefix("240.0.0.0/4"), Multicast, "RFC 1112, broadcast: RFC 919"},
 
+	{prefix("::/8"), Embedded, "RFC 4291 (reserved; nothing but IPv4 in IPv6 is assigned)"},
 	{prefix("::/96"), Local, "RFC 4291 (unspecified, loopback, IPv4-compatible)"},
 	{prefix("::ffff:0:0/96"), Embedded, "RFC 4291 (IPv4-mapped)"},
 	{prefix("64:ff9b::/96"), Embedded, "RFC 6052 (NAT64)"},
