@@ -30,6 +30,12 @@ var (
 	ErrNotReady = errors.New("the container is not reachable")
 	// ErrChangedOutside says that somebody else keeps changing the container.
 	ErrChangedOutside = errors.New("the configuration was changed by somebody else")
+	// ErrNoSnapshot says that the container has no snapshot of that name.
+	ErrNoSnapshot = errors.New("the container has no such snapshot")
+	// ErrSnapshotExists says that the container has a snapshot of that name.
+	ErrSnapshotExists = errors.New("the container has a snapshot of that name already")
+	// ErrBusy says that a command is under way inside the container.
+	ErrBusy = errors.New("a command is under way inside the container")
 	// ErrNoOwner says that the provider's owner is missing.
 	ErrNoOwner = errors.New("no owner is configured")
 )
