@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,10 +41,39 @@ func TestAnErrorSaysWhatWasTriedWhyItFailedAndWhatToDo(t *testing.T) {
 	if d.Summary() != "Unable to create container web-1" {
 		t.Errorf("summary %q", d.Summary())
 	}
-	for _, want := range []string{"Container 100001: clone template 9000", "Permission check failed", "VM.Clone", "/vms/9000", "\n\nGive the token the role."} {
+	for _, want := range []string{
+		"Container 100001: clone template 9000", "Permission check failed", "VM.Clone", "/vms/9000", "\n\nGive the token the role.",
+		"sandbox_preflight", "\n\nError code SBX204.",
+	} {
 		if !strings.Contains(d.Detail(), want) {
 			t.Errorf("the detail lacks %q:\n%s", want, d.Detail())
 		}
+	}
+}
+
+// Whoever gets an error can look it up, whatever it is; warnings are no errors.
+func TestEveryErrorEndsWithItsCode(t *testing.T) {
+	t.Parallel()
+	last := regexp.MustCompile(`\n\nError code (SBX[1-9][0-9]{2})\.$`)
+	var diags diag.Diagnostics
+	base.AddError(&diags, "read", "x", errors.New("something new"))
+	base.AddError(&diags, "read", "x", context.DeadlineExceeded)
+	base.AddError(&diags, "read", "x", &pve.Error{Status: 403, Meaning: pve.Forbidden})
+	base.AddError(&diags, "read", "x", &sandbox.Error{Op: "read", Kind: sandbox.ErrForeign})
+	base.AddProblems(&diags, []sandbox.Problem{{Attribute: "cores", Summary: "too many", Detail: "Why."}, {Summary: "hm", Detail: "Why.", Warning: true}})
+	var got []string
+	for _, d := range diags {
+		m := last.FindStringSubmatch(d.Detail())
+		if m == nil {
+			m = []string{"", "none"}
+		}
+		got = append(got, m[1])
+		if points := strings.Contains(d.Detail(), "sandbox_preflight"); points != (m[1] == "SBX204") {
+			t.Errorf("%s: points to the preflight: %v", m[1], points)
+		}
+	}
+	if want := []string{"SBX900", "SBX801", "SBX204", "SBX302", "SBX100", "none"}; !slices.Equal(got, want) {
+		t.Errorf("the codes are %v, want %v", got, want)
 	}
 }
 
@@ -86,7 +117,7 @@ func TestDetailsAreSentences(t *testing.T) {
 	t.Parallel()
 	var diags diag.Diagnostics
 	base.AddError(&diags, "read", "x", errors.New("something broke"))
-	if got := one(t, diags).Detail(); got != "Something broke." {
+	if got, _, _ := strings.Cut(one(t, diags).Detail(), "\n"); got != "Something broke." {
 		t.Errorf("got %q", got)
 	}
 }

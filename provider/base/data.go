@@ -60,9 +60,9 @@ func (d *Data) unknownProvider(diags *diag.Diagnostics) {
 		return
 	}
 	diags.AddError("The provider's configuration is not known yet",
-		fmt.Sprintf("The provider block depends on values that are only known after apply: %s. "+
+		withCode(fmt.Sprintf("The provider block depends on values that are only known after apply: %s. "+
 			"Create the resources that these come from first, for example with -target, or give the values directly.",
-			strings.Join(d.Unknown, ", ")))
+			strings.Join(d.Unknown, ", ")), sandbox.CodeUnknownProvider))
 }
 
 // ResourceBase gives a resource its Configure.

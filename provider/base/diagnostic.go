@@ -20,7 +20,8 @@ const ProviderPrefix = "provider."
 
 // AddError is the one way from an error of the layers below to a diagnostic: the summary says what was tried
 // ("Unable to create container web-1"), the detail the cause and what to do next. Problems with a specification become
-// one diagnostic each, at the attribute that they name.
+// one diagnostic each, at the attribute that they name. The detail ends with the failure's code, and where a privilege
+// is missing it points to sandbox_preflight.
 func AddError(diags *diag.Diagnostics, verb, thing string, err error) {
 	var problems *sandbox.ProblemsError
 	if errors.As(err, &problems) {
@@ -34,6 +35,9 @@ func AddError(diags *diag.Diagnostics, verb, thing string, err error) {
 func AddProblems(diags *diag.Diagnostics, problems []sandbox.Problem) {
 	for _, p := range problems {
 		text := p.Detail
+		if !p.Warning {
+			text = withCode(text, sandbox.CodeConfiguration)
+		}
 		at := AttributePath(p.Attribute)
 		if name, ok := strings.CutPrefix(p.Attribute, ProviderPrefix); ok {
 			text = sentence(fmt.Sprintf("attribute %s of the provider block", name)) + " " + text
@@ -97,7 +101,16 @@ func detail(err error) string {
 	case errors.Is(err, sandbox.ErrNoOwner) && (failure == nil || failure.Remedy == ""):
 		b.WriteString("\n\nSet owner in the provider block, or SANDBOX_OWNER.")
 	}
-	return b.String()
+	code := sandbox.CodeOf(err)
+	if code == sandbox.CodeForbidden {
+		b.WriteString("\n\nThe data source sandbox_preflight lists every privilege that is missing, and the commands that grant them.")
+	}
+	return withCode(b.String(), code)
+}
+
+// withCode puts the code where it stands in every error: a last line of its own, which the guide "Errors" lists.
+func withCode(text string, code sandbox.Code) string {
+	return fmt.Sprintf("%s\n\nError code %s.", text, code)
 }
 
 // sentence begins with a capital and ends in a full stop.
