@@ -14,6 +14,7 @@ func (s *Server) routesNetwork() {
 	s.route("PUT", "/nodes/{node}/network", s.networkApply)
 	s.route("DELETE", "/nodes/{node}/network", s.networkRevert)
 	s.route("GET", "/nodes/{node}/network/{iface}", s.networkGet)
+	s.route("DELETE", "/nodes/{node}/network/{iface}", s.networkDelete)
 }
 
 // interfaces are those of a node in the order of their priority: its bridge, then what was made by the API.
@@ -75,6 +76,18 @@ func (s *Server) networkCreate(c *call) (any, error) {
 		view["cidr"], view["method"] = cidr, "static"
 	}
 	c.node.Network = append(c.node.Network, view)
+	return nil, nil
+}
+
+// networkDelete takes an interface away, at once: that a deleted one works on until the change is applied isn't modelled.
+func (s *Server) networkDelete(c *call) (any, error) {
+	name := c.params.str("iface")
+	before := len(c.node.Network)
+	c.node.Network = slices.DeleteFunc(c.node.Network, func(iface map[string]any) bool { return iface["iface"] == name })
+	if len(c.node.Network) == before {
+		return nil, paramError("iface", "interface does not exist")
+	}
+	c.node.Bridges = slices.DeleteFunc(c.node.Bridges, func(bridge string) bool { return bridge == name })
 	return nil, nil
 }
 
