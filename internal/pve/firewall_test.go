@@ -57,3 +57,42 @@ func TestFirewallOptionsAreNilWhereTheDefaultCountsAndATimeStampIsOn(t *testing.
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+func TestGroupsAndSetsAreSentAsTheAPITakesThem(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ request) { data(w, nil) })
+	c, _ := testClient(t, s.URL)
+	ctx := t.Context()
+	for _, call := range []struct {
+		send func() error
+		want string
+	}{
+		{func() error { return c.CreateFirewallGroup(ctx, "g-1", "ours") }, "POST /cluster/firewall/groups?comment=ours&group=g-1"},
+		{func() error { return c.SetFirewallGroupComment(ctx, "g-1", "") }, "POST /cluster/firewall/groups?comment=&group=g-1&rename=g-1"},
+		{func() error { return c.DeleteFirewallGroup(ctx, "g-1") }, "DELETE /cluster/firewall/groups/g-1?"},
+		{func() error { return c.CreateFirewallIPSet(ctx, ClusterFirewall(), "s1", "") }, "POST /cluster/firewall/ipset?name=s1"},
+		{func() error { return c.CreateFirewallIPSet(ctx, QEMUFirewall("pve1", 100), "s1", "") }, "POST /nodes/pve1/qemu/100/firewall/ipset?name=s1"},
+		{func() error {
+			return c.AddFirewallIPSetEntry(ctx, LXCFirewall("pve1", 100), "s1", FirewallIPSetEntry{CIDR: "10.0.0.0/8", NoMatch: true})
+		},
+			"POST /nodes/pve1/lxc/100/firewall/ipset/s1?cidr=10.0.0.0%2F8&nomatch=1"},
+		{func() error { return c.DeleteFirewallIPSetEntry(ctx, ClusterFirewall(), "s1", "10.0.0.0/8", "") }, "DELETE /cluster/firewall/ipset/s1/10.0.0.0/8?"},
+		{func() error { return c.DeleteFirewallIPSet(ctx, ClusterFirewall(), "s1", true) }, "DELETE /cluster/firewall/ipset/s1?force=1"},
+	} {
+		if err := call.send(); err != nil {
+			t.Error(err)
+		}
+		seen := s.seen()
+		r := seen[len(seen)-1]
+		parameters := r.raw
+		if r.method == http.MethodDelete {
+			parameters = r.query.Encode()
+		}
+		if got := r.method + " " + r.path + "?" + parameters; got != call.want {
+			t.Errorf("sent %s\nwant %s", got, call.want)
+		}
+	}
+	if got := GroupFirewall("g-1").String() + " " + LXCFirewall("pve1", 100).String(); got != "/cluster/firewall/groups/g-1 /nodes/pve1/lxc/100/firewall" {
+		t.Errorf("scopes are called %s", got)
+	}
+}

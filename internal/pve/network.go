@@ -13,6 +13,10 @@ type NetworkInterface struct {
 	Type   string `pve:"type"`
 	Active bool   `pve:"active"`
 	CIDR   string `pve:"cidr"`
+	CIDR6  string `pve:"cidr6"`
+	// Gateway is set on the interface that the node's default route leads over.
+	Gateway  string `pve:"gateway"`
+	Gateway6 string `pve:"gateway6"`
 	Extra  Extra
 }
 
@@ -31,4 +35,9 @@ func (c *Client) Bridges(ctx context.Context, node string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// Interfaces returns the interfaces of a node that the identity may see.
+func (c *Client) Interfaces(ctx context.Context, node string) ([]NetworkInterface, error) {
+	return getList[NetworkInterface](ctx, c, nodePath(node)+"/network", nil)
 }

@@ -136,6 +136,9 @@ func (f Filter) holds(list string, a netip.Addr) answer {
 	if list == "" {
 		return yes
 	}
+	if !a.IsValid() {
+		return unsure
+	}
 	a = a.Unmap()
 	found := no
 	for _, item := range strings.Split(list, ",") {

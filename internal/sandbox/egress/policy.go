@@ -51,6 +51,9 @@ type Naming struct {
 	Scope SetScope
 	// Prefix begins the names of the sets: the group's name, or "sbx" in a guest.
 	Prefix string
+	// Inline writes allowed networks into the rules instead of into sets: for
+	// short lists that are used elsewhere.
+	Inline bool
 }
 
 // Filter is a rendered policy.

@@ -172,6 +172,10 @@ func (r *renderer) first(inside []exception) []netip.Prefix {
 // allow adds a rule and a set for each class of exceptions, in the order in which
 // the classes are first named.
 func (r *renderer) allow(list []exception) {
+	if r.naming.Inline {
+		r.allowInline(list)
+		return
+	}
 	seen := map[string]bool{}
 	for _, e := range list {
 		_, closed := deniedBy(e.networks[0])
@@ -186,6 +190,23 @@ func (r *renderer) allow(list []exception) {
 		if !seen[name] {
 			seen[name] = true
 			r.out(Rule{Action: Accept, Proto: e.protocol, DPort: e.ports, Dest: "+" + string(r.naming.Scope) + "/" + name, Comment: "allowed"})
+		}
+	}
+}
+
+// allowInline adds rules for each class that list its networks.
+func (r *renderer) allowInline(list []exception) {
+	var order []class
+	networks := map[class][]netip.Prefix{}
+	for _, e := range list {
+		if networks[e.class] == nil {
+			order = append(order, e.class)
+		}
+		networks[e.class] = append(networks[e.class], e.networks...)
+	}
+	for _, c := range order {
+		for _, dest := range addressLists(networks[c]) {
+			r.out(Rule{Action: Accept, Proto: c.protocol, DPort: c.ports, Dest: dest, Comment: "allowed"})
 		}
 	}
 }
