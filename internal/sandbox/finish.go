@@ -29,6 +29,8 @@ type finishing struct {
 	writeKeys bool
 	// arrived are the workspaces that were attached in this run.
 	arrived []Attachment
+	// left is what a rollback that was cut has left to be done; nil without one.
+	left *journal
 
 	now      *pve.LXCConfig // as last read; nil after a write
 	status   pve.LXCStatus
@@ -40,6 +42,7 @@ type finishing struct {
 // run finishes a container that was just made.
 func (f *finishing) run(ctx context.Context) error {
 	f.pool = f.spec.PoolID // the call that made it put it there
+	f.noteKeys()
 	c, err := f.m.everything(f.spec, f.ref.VMID, f.fresh)
 	if err != nil {
 		return f.m.step("create", f.ref, "work out the configuration", err)

@@ -45,6 +45,7 @@ func (m *Manager) Exec(ctx context.Context, prior Prior, cmd Command) (CommandRe
 	if login.HostKey, err = m.await(ctx, s, &t); err != nil {
 		return CommandResult{}, login, err
 	}
+	defer m.runs.begin(s.VMID)()
 	result, err := m.guests.Exec(ctx, t, cmd)
 	return result, login, err
 }

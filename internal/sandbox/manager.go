@@ -75,6 +75,11 @@ type Manager struct {
 	// settled holds the ids of guests that were seen complete: none of them is
 	// a leftover of a creation.
 	settled sync.Map
+	// nodes holds, by id, the node where one of our guests was seen last: a hint
+	// that spares the cluster's list.
+	nodes sync.Map
+	// runs counts the commands under way, by id.
+	runs runs
 }
 
 // NewManager makes a manager. It sends no request. Settings that contradict

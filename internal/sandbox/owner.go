@@ -14,6 +14,9 @@ func (m *Manager) prove(op string, ref Ref, cfg *pve.LXCConfig) (*Marker, error)
 	_, marker := SplitDescription(cfg.Text("description"))
 	if marker.Matches(owner, ref.Claim, ref.VMID) {
 		m.known.Store(marker.Claim, true)
+		if ref.Node != "" {
+			m.nodes.Store(ref.VMID, ref.Node)
+		}
 		return marker, nil
 	}
 	var why string

@@ -78,6 +78,11 @@ type Sandbox struct {
 	HA      bool // managed by the high-availability stack
 
 	Digest string // of the configuration that was read
+
+	// RollingBack names the snapshot of a rollback that was begun and isn't
+	// finished: parts of the sandbox are as the snapshot had them. Update
+	// completes it.
+	RollingBack string
 }
 
 // NetworkState is what net0 says.

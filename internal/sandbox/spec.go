@@ -50,6 +50,9 @@ type Spec struct {
 	WaitFor WaitFor
 	// RestartWhenNeeded restarts the container when a change needs it.
 	RestartWhenNeeded bool
+	// SnapshotBeforeUpdate takes a snapshot before an update that restarts the
+	// container or changes one of its volumes.
+	SnapshotBeforeUpdate bool
 }
 
 // Source is where a container's root file system comes from: exactly one of

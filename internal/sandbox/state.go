@@ -39,6 +39,9 @@ func (m *Manager) fromConfig(node string, vmid int, cfg *pve.LXCConfig) Sandbox 
 	if marker != nil {
 		s.Owner, s.Claim = marker.Owner, marker.Claim
 		s.Source = Source{TemplateID: marker.TemplateID, TemplateFileID: marker.TemplateFile}
+		if j := journalOf(marker); j != nil {
+			s.RollingBack = j.Snapshot
+		}
 	}
 	if n, ok := cfg.Int("cores"); ok {
 		cores := int(n)

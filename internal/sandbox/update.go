@@ -56,14 +56,22 @@ func (f *finishing) update(ctx context.Context) error {
 		return err
 	}
 	unfinished := f.marker.Phase == PhaseCreating
-	f.writeKeys = f.writeKeys || unfinished && f.spec.AuthorizedKeys != nil
+	f.takeOverRollback()
+	f.writeKeys = f.writeKeys || (unfinished || f.left != nil) && f.spec.AuthorizedKeys != nil
+	f.noteKeys()
 	wasRunning := f.status.Running()
 
+	if err := f.snapshotBefore(ctx); err != nil {
+		return err
+	}
 	keys, err := f.configure(ctx)
 	if err != nil {
 		return err
 	}
 	if err := f.resize(ctx); err != nil {
+		return err
+	}
+	if err := f.growBack(ctx); err != nil {
 		return err
 	}
 	if err := f.changePool(ctx); err != nil {
@@ -88,7 +96,10 @@ func (f *finishing) update(ctx context.Context) error {
 	if cameUp && f.spec.AuthorizedKeys != nil {
 		f.writeKeys = true
 	}
-	return f.conclude(ctx, f.spec.Started && (cameUp || unfinished))
+	if err := f.conclude(ctx, f.spec.Started && (cameUp || unfinished || f.left != nil)); err != nil {
+		return err
+	}
+	return f.closeRollback(ctx)
 }
 
 // open finds the container, proves that it is ours and reads what is needed to
@@ -133,11 +144,10 @@ func (f *finishing) open(ctx context.Context) error {
 // The digest makes sure that nothing is overwritten that nobody has looked at.
 func (f *finishing) configure(ctx context.Context) ([]string, error) {
 	for attempt := 1; ; attempt++ {
-		c, err := f.m.difference(f.spec, f.ref.VMID, f.now, &f.marker)
+		c, err := f.change()
 		if err != nil {
-			return nil, f.m.step("update", f.ref, "work out the configuration", err)
+			return nil, err
 		}
-		c.repairs(postureOf(f.now), f.baseline)
 		if c.empty() {
 			return nil, nil
 		}
@@ -162,6 +172,18 @@ func (f *finishing) configure(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
+}
+
+// change is what differs from the specification, and what a rollback that was
+// cut still has to put back.
+func (f *finishing) change() (change, error) {
+	c, err := f.m.difference(f.spec, f.ref.VMID, f.left.onto(f.now), &f.marker)
+	if err != nil {
+		return change{}, f.m.step("update", f.ref, "work out the configuration", err)
+	}
+	f.left.into(&c, f.now)
+	c.repairs(postureOf(f.now), f.baseline)
+	return c, nil
 }
 
 func (f *finishing) resize(ctx context.Context) error {

@@ -58,16 +58,26 @@ func isLockRefusal(err error) bool {
 func (m *Manager) whileLocked(ctx context.Context, what, node string, vmid int, do func(context.Context) error) error {
 	start := m.clock.Now()
 	delay := lockedMin
+	var refused error
+	stillLocked := func(end error) error {
+		return &lockedError{
+			what: what, waited: m.clock.Now().Sub(start), last: refused, end: end, holders: m.holders(ctx, node, vmid),
+		}
+	}
 	for {
 		err := do(ctx)
-		if err == nil || !isLockRefusal(err) {
+		switch {
+		case err == nil:
+			return nil
+		case !isLockRefusal(err) && refused != nil && ctx.Err() != nil:
+			return stillLocked(err) // time ran out in the middle of another try
+		case !isLockRefusal(err):
 			return err
 		}
+		refused = err
 		m.log.DebugContext(ctx, "locked, trying again", "what", what, "cause", err)
 		if waitErr := m.pause(ctx, delay); waitErr != nil {
-			return &lockedError{
-				what: what, waited: m.clock.Now().Sub(start), last: err, end: waitErr, holders: m.holders(ctx, node, vmid),
-			}
+			return stillLocked(waitErr)
 		}
 		delay = min(delay*3/2, lockedMax)
 	}
@@ -113,13 +123,17 @@ func (m *Manager) holders(ctx context.Context, node string, vmid int) []string {
 // waitUnlocked waits until the container's configuration has no lock.
 func (m *Manager) waitUnlocked(ctx context.Context, node string, vmid int) (*pve.LXCConfig, error) {
 	var cfg *pve.LXCConfig
+	lock := ""
 	err := m.poll(ctx, fmt.Sprintf("the lock of container %d", vmid), func(ctx context.Context) (bool, error) {
 		var err error
 		cfg, err = m.pve.LXCConfig(ctx, node, vmid)
-		return err == nil && cfg.Lock() == "", err
+		if err == nil {
+			lock = cfg.Lock()
+		}
+		return err == nil && lock == "", err
 	})
-	if err != nil && cfg != nil && cfg.Lock() != "" {
-		err = fmt.Errorf("%w (lock %q): %w", ErrLocked, cfg.Lock(), err)
+	if err != nil && lock != "" {
+		err = fmt.Errorf("%w (lock %q): %w", ErrLocked, lock, err)
 	}
 	return cfg, err
 }

@@ -57,9 +57,11 @@ func (s *Server) storageConfigCreate(c *call) (any, error) {
 	switch {
 	case s.st.Storages[id] != nil:
 		return nil, failf("create storage failed: storage ID '%s' already defined", id)
-	case kind != "dir" && kind != "btrfs":
+	case kind == "zfspool" && c.params.str("pool") == "":
+		return nil, paramError("pool", "property is missing and it is not optional")
+	case kind != "dir" && kind != "btrfs" && kind != "zfspool":
 		return nil, failf("create storage failed: the lab has no storage of type '%s'", kind)
-	case c.params.str("path") == "":
+	case kind != "zfspool" && c.params.str("path") == "":
 		return nil, paramError("path", "property is missing and it is not optional")
 	}
 	st := &storage{ID: id, Type: kind, Path: c.params.str("path"), Content: []string{"images", "rootdir"}, Total: 100 << 30, Extra: map[string]string{}}
