@@ -235,15 +235,14 @@ var archiveEndings = map[string]string{"": "tar", "0": "tar", "1": "tar.zst", "z
 func (j *backupJobRun) archive(st *storage, g *guest, begun time.Time) error {
 	t, s := j.t, j.t.s
 	ending := archiveEndings[j.compress]
-	file, volid := "", ""
-	for { // a name is a second; where delays are short, two backups may share one
-		file = fmt.Sprintf("vzdump-lxc-%d-%s.%s", g.VMID, begun.UTC().Format("2006_01_02-15_04_05"), ending)
-		volid = st.ID + ":backup/" + file
-		if s.volumeOn(t.Node, volid) == nil {
-			break
+	// A name is a second. Where delays are short, two backups would share one.
+	for _, v := range s.volumesOn(t.Node, st) {
+		if v.Content == "backup" && v.VMID == g.VMID && v.CTime >= begun.Unix() {
+			begun = time.Unix(v.CTime+1, 0)
 		}
-		begun = begun.Add(time.Second)
 	}
+	file := fmt.Sprintf("vzdump-lxc-%d-%s.%s", g.VMID, begun.UTC().Format("2006_01_02-15_04_05"), ending)
+	volid := st.ID + ":backup/" + file
 	t.logf("INFO: creating vzdump archive '%s'", volumePathOf(st, volid))
 	if err := t.sleep(s.delays().Backup); err != nil {
 		return err
