@@ -2,6 +2,7 @@ package acctest
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
@@ -27,9 +28,20 @@ func Delays(d lab.Delays) Option { return func(o *lab.Options) { o.Delays = d } 
 // SharedHostKeys makes clones keep their template's SSH host keys, as careless templates do.
 func SharedHostKeys() Option { return func(o *lab.Options) { o.SharedHostKeys = true } }
 
+// engineVariable names the engine of the tests' labs, "sim" if it is empty.
+const engineVariable = "SANDBOX_LAB_ENGINE"
+
+// NeedsSimulation skips the test where guests are real. The reason says what only simulated ones can do, "boots in no time".
+func NeedsSimulation(t testing.TB, reason string) {
+	t.Helper()
+	if name := os.Getenv(engineVariable); onRealServer() || (name != "" && name != lab.EngineSim) {
+		t.Skipf("needs simulated guests: %s", reason)
+	}
+}
+
 func startLab(t testing.TB, shape []Option) *Environment {
 	t.Helper()
-	var o lab.Options
+	o := lab.Options{EngineName: os.Getenv(engineVariable)}
 	for _, option := range shape {
 		option(&o)
 	}

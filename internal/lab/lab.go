@@ -1,4 +1,4 @@
-// Package lab runs a Proxmox VE of its own: an API server that behaves like the real one, simulated guests, and one SSH
+// Package lab runs a Proxmox VE of its own: an API server that behaves like the real one, simulated or real guests, and one SSH
 // node that leads to them. It listens on 127.0.0.1 only, needs no privileges and touches nothing outside its folder.
 //
 //	l, err := lab.Start(ctx, lab.Options{})
@@ -22,7 +22,6 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/server"
-	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sshnode"
 )
 
@@ -70,9 +69,11 @@ type Options struct {
 	Dir string
 	// Delays are the times that things take; the zero value means Fast.
 	Delays Delays
-	// Engine runs the guests; nil makes simulated ones, which Close ends.
+	// Engine runs the guests; nil makes one of EngineName, which Close ends.
 	Engine engine.Engine
-	// SharedHostKeys makes clones keep the template's SSH host keys, as careless templates do. For simulated guests.
+	// EngineName is EngineSim (if empty) or EngineNS.
+	EngineName string
+	// SharedHostKeys makes clones keep the template's SSH host keys, as careless templates do. For engines of EngineName.
 	SharedHostKeys bool
 	// Listen is the API's address; 127.0.0.1 and a free port if empty. A lab that comes back from Dir takes a new port.
 	Listen string
@@ -110,11 +111,7 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	clock := &clock{}
 	if l.engine == nil {
 		l.own = true
-		l.engine, err = sim.New(sim.Options{
-			Folder: subfolder(o.Dir, "guests"), Clock: clock, SharedHostKeys: o.SharedHostKeys, Log: o.Log,
-			DHCP: map[string]netip.Prefix{Bridge: leased},
-		})
-		if err != nil {
+		if l.engine, err = newEngine(o, clock); err != nil {
 			return err
 		}
 	}

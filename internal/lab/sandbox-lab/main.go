@@ -1,4 +1,4 @@
-// Command sandbox-lab runs a Proxmox VE lab in the foreground: an API that behaves like the real one, simulated guests and
+// Command sandbox-lab runs a Proxmox VE lab in the foreground: an API that behaves like the real one, its guests and
 // the SSH node that leads to them. It prints what a configuration needs, and stops on Ctrl-C.
 package main
 
@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) (err error
 	dir := flags.String("dir", "", "keep the lab in this folder, so that it survives a restart")
 	nodes := flags.Int("nodes", 1, "number of nodes")
 	profile := flags.String("profile", "fast", `how long things take: "fast" or "real"`)
+	engineName := flags.String("engine", lab.EngineSim, `what guests are: "sim", simulated, or "ns", real Linux containers`)
 	listen := flags.String("listen", "127.0.0.1:0", "address of the API; a port of 0 takes a free one")
 	env := flags.String("env", "", "write the provider's variables into this file, for a shell to source; it goes when the lab ends")
 	asJSON := flags.Bool("json", false, "print one JSON object instead of text")
@@ -47,7 +48,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) (err error
 		return fmt.Errorf(`-profile %q: choose "fast" or "real"`, *profile)
 	}
 	l, err := lab.Start(ctx, lab.Options{
-		Nodes: *nodes, Dir: *dir, Delays: delays, Listen: *listen,
+		Nodes: *nodes, EngineName: *engineName, Dir: *dir, Delays: delays, Listen: *listen,
 		Log: slog.New(slog.NewTextHandler(problems, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
