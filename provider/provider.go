@@ -16,6 +16,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/exec"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
 
 var (
@@ -59,6 +60,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		container.NewResource,
 		exec.NewResource,
 		file.NewResource,
+		workspace.NewResource,
 	}
 }
 
@@ -67,6 +69,7 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		cluster.NewDataSource,
 		container.NewDataSource,
 		file.NewDataSource,
+		workspace.NewDataSource,
 	}
 }
 

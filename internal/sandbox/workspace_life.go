@@ -79,7 +79,8 @@ func storageOf(volume string) string {
 	return pve.Mount{Properties: pve.ParseProperties(volume)}.Storage()
 }
 
-// UpdateWorkspace renames a workspace and grows its volume, wherever that is.
+// UpdateWorkspace renames a workspace and grows its volume, wherever that is;
+// to another storage or node it goes while it is detached (else ErrHeld).
 func (m *Manager) UpdateWorkspace(ctx context.Context, ref Ref, spec WorkspaceSpec) (Workspace, []Warning, error) {
 	if err := m.requireOwner("update"); err != nil {
 		return Workspace{}, nil, err
@@ -111,12 +112,71 @@ func (m *Manager) updateWorkspace(ctx context.Context, ref Ref, spec WorkspaceSp
 	if err != nil {
 		return Workspace{}, err
 	}
-	if want := float64(spec.SizeGiB); spec.SizeGiB != 0 && want != now.SizeGiB {
+	if err := m.relocate(ctx, &h, &now, spec, w); err != nil {
+		return Workspace{}, err
+	}
+	// A size between two whole numbers is somebody's doing, and no request.
+	if spec.SizeGiB != 0 && spec.SizeGiB != int(now.SizeGiB) {
 		if err := m.growWorkspace(ctx, h, now, spec.SizeGiB, w); err != nil {
 			return Workspace{}, err
 		}
 	}
 	return m.ReadWorkspace(ctx, h.ref)
+}
+
+// relocate moves the volume to another storage and the holder to another node,
+// while no sandbox has it.
+func (m *Manager) relocate(ctx context.Context, h *holder, now *Workspace, spec WorkspaceSpec, w *warnings) error {
+	toStorage := spec.Storage != "" && spec.Storage != now.Storage
+	toNode := spec.NodeName != "" && spec.NodeName != now.Node
+	if !toStorage && !toNode {
+		return nil
+	}
+	switch {
+	case now.Status == WorkspaceMissing:
+		return &Error{Op: "update", Ref: h.ref, Kind: ErrNoVolume, What: "its volume can't be found", Remedy: "data source sandbox_workspace says where to look"}
+	case now.Status != WorkspaceDetached:
+		held := &HeldError{Workspace: h.ref.VMID, Name: h.name(), By: *now.Attached, Releasing: now.Status == WorkspaceReleasing}
+		return &Error{Op: "update", Ref: h.ref, Kind: ErrHeld, What: "a workspace moves to another storage or node while it is detached", Err: held, Remedy: held.remedy()}
+	}
+	if toStorage {
+		if err := m.changeStorage(ctx, *h, spec.Storage, w); err != nil {
+			return err
+		}
+	}
+	if toNode {
+		if err := m.migrate(ctx, h.ref, spec.NodeName, false, w); err != nil {
+			return err
+		}
+		h.ref.Node = spec.NodeName
+	}
+	var err error
+	if *h, err = m.holder(ctx, "update", h.ref.VMID, h.ref.Node, h.ref.Claim); err != nil {
+		return err
+	}
+	*now, err = m.workspace(ctx, *h)
+	return err
+}
+
+// changeStorage copies the volume to another storage and removes the old one.
+func (m *Manager) changeStorage(ctx context.Context, h holder, storage string, w *warnings) error {
+	if slot, _, _ := h.home(); slot != homeSlot {
+		if err := m.house(ctx, h, ""); err != nil {
+			return err
+		}
+	}
+	err := m.do(ctx, action{
+		what: fmt.Sprintf("move workspace %d to storage %s", h.ref.VMID, storage),
+		ref:  h.ref,
+		send: func(ctx context.Context) (pve.UPID, error) {
+			return m.pve.MoveVolume(ctx, h.ref.Node, h.ref.VMID, pve.MoveVolumeOptions{Volume: homeSlot, Storage: storage, DeleteSource: true})
+		},
+		done: func(ctx context.Context) (bool, error) {
+			cfg, err := m.pve.LXCConfig(ctx, h.ref.Node, h.ref.VMID)
+			return err == nil && mountIn(cfg, homeSlot).Storage() == storage && cfg.Lock() == "", err
+		},
+	}, w)
+	return m.step("update", h.ref, "move the volume to storage "+storage, err)
 }
 
 // growWorkspace enlarges the volume where it is. A sandbox that runs sees the

@@ -53,8 +53,8 @@ func prior(s sandbox.Sandbox) sandbox.Prior {
 	return p
 }
 
-// sh runs a script in a sandbox and returns what it prints.
-func (w *world) sh(p *process, s sandbox.Sandbox, user, script string) string {
+// in runs a script in a sandbox and returns what it prints.
+func (w *world) in(p *process, s sandbox.Sandbox, user, script string) string {
 	w.t.Helper()
 	result, _, err := p.Exec(w.context(), prior(s), sandbox.Command{Script: script, User: user})
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *world) read(p *process, ws sandbox.Workspace) sandbox.Workspace {
 	return now
 }
 
-func (w *world) config(p *process, s sandbox.Ref) *pve.LXCConfig {
+func (w *world) configOf(p *process, s sandbox.Ref) *pve.LXCConfig {
 	w.t.Helper()
 	cfg, err := p.client.LXCConfig(w.context(), s.Node, s.VMID)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestANewWorkspaceIsAVolumeInAStoppedProtectedHolder(t *testing.T) {
 	if ws.Status != sandbox.WorkspaceDetached || ws.SizeGiB != 2 || ws.Storage != lab.Storage || ws.Attached != nil {
 		t.Fatalf("got %+v", ws)
 	}
-	cfg := w.config(p, ws.Ref)
+	cfg := w.configOf(p, ws.Ref)
 	_, marker := sandbox.SplitDescription(cfg.Text("description"))
 	if marker == nil || marker.Kind != sandbox.KindHolder || marker.Phase != sandbox.PhaseReady {
 		t.Errorf("marker %+v", marker)
@@ -128,10 +128,10 @@ func TestContentSurvivesTheSandboxThatWroteIt(t *testing.T) {
 	p := w.process()
 	ws := w.workspace(p, "repo")
 	first := w.create(p, with(spec("first"), at(ws, "/workspace")))
-	if got := w.sh(p, first, "", "stat -c '%U:%G %a' /workspace"); got != "agent:agent 755" {
+	if got := w.in(p, first, "", "stat -c '%U:%G %a' /workspace"); got != "agent:agent 755" {
 		t.Errorf("the mount point is %s", got)
 	}
-	w.sh(p, first, "agent", "mkdir /workspace/src && echo kept > /workspace/src/file && chmod 600 /workspace/src/file")
+	w.in(p, first, "agent", "mkdir /workspace/src && echo kept > /workspace/src/file && chmod 600 /workspace/src/file")
 	now := w.read(p, ws)
 	if now.Status != sandbox.WorkspaceAttached || now.Attached.VMID != first.VMID || now.Attached.Path != "/workspace" || now.SizeGiB != 2 {
 		t.Errorf("while attached: %+v %+v", now, now.Attached)
@@ -143,7 +143,7 @@ func TestContentSurvivesTheSandboxThatWroteIt(t *testing.T) {
 		t.Fatalf("after the destroy: %+v", now)
 	}
 	second := w.create(p, with(spec("second"), at(ws, "/srv/code")))
-	if got := w.sh(p, second, "agent", "cat /srv/code/src/file && stat -c '%u:%g %a' /srv/code/src/file"); got != "kept\n1000:1000 600" {
+	if got := w.in(p, second, "agent", "cat /srv/code/src/file && stat -c '%u:%g %a' /srv/code/src/file"); got != "kept\n1000:1000 600" {
 		t.Errorf("the second sandbox reads %q", got)
 	}
 	if len(second.Posture.Mounts) != 0 || len(second.Workspaces) != 1 {
@@ -158,10 +158,10 @@ func TestAWorkspaceIsMountedHotAndDetachedAtTheNextStop(t *testing.T) {
 	ws := w.workspace(p, "repo")
 	bare := spec("box")
 	s := w.create(p, bare)
-	boot := w.sh(p, s, "", "cat /proc/sys/kernel/random/boot_id")
+	boot := w.in(p, s, "", "cat /proc/sys/kernel/random/boot_id")
 	s = w.update(p, s, bare, with(bare, at(ws, "/workspace"))).Sandbox
-	w.sh(p, s, "agent", "echo hot > /workspace/f")
-	if w.sh(p, s, "", "cat /proc/sys/kernel/random/boot_id") != boot {
+	w.in(p, s, "agent", "echo hot > /workspace/f")
+	if w.in(p, s, "", "cat /proc/sys/kernel/random/boot_id") != boot {
 		t.Error("an attachment restarted the sandbox")
 	}
 
@@ -182,10 +182,10 @@ func TestAWorkspaceIsMountedHotAndDetachedAtTheNextStop(t *testing.T) {
 	if now := w.read(p, ws); now.Status != sandbox.WorkspaceDetached {
 		t.Errorf("after the restart the workspace is %s", now.Status)
 	}
-	if out.Sandbox.Status != sandbox.StatusRunning || w.sh(p, out.Sandbox, "", "cat /proc/sys/kernel/random/boot_id") == boot {
+	if out.Sandbox.Status != sandbox.StatusRunning || w.in(p, out.Sandbox, "", "cat /proc/sys/kernel/random/boot_id") == boot {
 		t.Error("the sandbox was not restarted")
 	}
-	if _, marker := sandbox.SplitDescription(w.config(p, s.Ref).Text("description")); len(marker.Workspaces)+len(marker.Released) != 0 {
+	if _, marker := sandbox.SplitDescription(w.configOf(p, s.Ref).Text("description")); len(marker.Workspaces)+len(marker.Released) != 0 {
 		t.Errorf("records left: %+v", marker)
 	}
 }
@@ -215,7 +215,7 @@ func TestAWorkspaceThatASandboxLeftBehindAtAStopByHandIsFetched(t *testing.T) {
 	ws := w.workspace(p, "repo")
 	bare := spec("old")
 	old := w.create(p, with(bare, at(ws, "/workspace")))
-	w.sh(p, old, "agent", "echo kept > /workspace/f")
+	w.in(p, old, "agent", "echo kept > /workspace/f")
 	w.update(p, old, with(bare, at(ws, "/workspace")), bare)
 
 	_, err := p.Create(w.context(), with(spec("early"), at(ws, "/workspace")), nil)
@@ -225,10 +225,10 @@ func TestAWorkspaceThatASandboxLeftBehindAtAStopByHandIsFetched(t *testing.T) {
 	upid, err := p.client.StopLXC(w.context(), old.Node, old.VMID)
 	w.taskDone(p, upid, err)
 	fresh := w.create(p, with(spec("new"), at(ws, "/workspace")))
-	if got := w.sh(p, fresh, "agent", "cat /workspace/f"); got != "kept" {
+	if got := w.in(p, fresh, "agent", "cat /workspace/f"); got != "kept" {
 		t.Errorf("the new sandbox reads %q", got)
 	}
-	if cfg := w.config(p, old.Ref); len(cfg.Unused()) != 0 || strings.Contains(cfg.Text("description"), "off=") {
+	if cfg := w.configOf(p, old.Ref); len(cfg.Unused()) != 0 || strings.Contains(cfg.Text("description"), "off=") {
 		t.Errorf("the old sandbox keeps %v, %q", cfg.Unused(), cfg.Text("description"))
 	}
 }
@@ -261,7 +261,7 @@ func TestOfTwoAppliesThatAttachOneWorkspaceOneWinsAndTheOtherSaysWhoHasIt(t *tes
 	if _, err := p.Destroy(w.context(), outs[1-winner].Sandbox.Ref, ""); err != nil {
 		t.Fatal(err)
 	}
-	w.sh(p, outs[winner].Sandbox, "agent", "echo still mine > /workspace/f")
+	w.in(p, outs[winner].Sandbox, "agent", "echo still mine > /workspace/f")
 }
 
 func TestAnAttachmentWaitsForTheOtherSandboxToLetGo(t *testing.T) {
@@ -292,14 +292,14 @@ func TestASandboxWhoseWorkspaceCantBeHandedBackIsNotDestroyed(t *testing.T) {
 	p := w.process()
 	ws := w.workspace(p, "repo")
 	s := w.create(p, with(spec("box"), at(ws, "/workspace")))
-	w.sh(p, s, "agent", "echo kept > /workspace/f")
+	w.in(p, s, "agent", "echo kept > /workspace/f")
 	w.removeByHand(p, ws.Ref)
 
 	_, err := p.Destroy(w.context(), s.Ref, "")
 	if !errors.Is(err, sandbox.ErrNoHolder) {
 		t.Fatalf("the destroy says: %v", err)
 	}
-	if got := w.sh(p, s, "agent", "cat /workspace/f"); got != "kept" {
+	if got := w.in(p, s, "agent", "cat /workspace/f"); got != "kept" {
 		t.Errorf("after the refusal: %q", got)
 	}
 	if _, err := p.ReadWorkspace(w.context(), ws.Ref); !errors.Is(err, sandbox.ErrGone) {
@@ -316,7 +316,7 @@ func TestASandboxWhoseWorkspaceCantBeHandedBackIsNotDestroyed(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := w.create(p, with(spec("next"), at(restored, "/workspace")))
-	if got := w.sh(p, next, "agent", "cat /workspace/f"); got != "kept" {
+	if got := w.in(p, next, "agent", "cat /workspace/f"); got != "kept" {
 		t.Errorf("the next sandbox reads %q", got)
 	}
 }
@@ -397,7 +397,7 @@ func TestAForkIsACopyThatGoesItsOwnWay(t *testing.T) {
 	bare := spec("box")
 	bare.RestartWhenNeeded = true
 	s := w.create(p, with(bare, at(ws, "/workspace")))
-	w.sh(p, s, "agent", "echo original > /workspace/f")
+	w.in(p, s, "agent", "echo original > /workspace/f")
 	_, _, err := p.CreateWorkspace(w.context(), sandbox.WorkspaceSpec{Name: "early", ForkOf: ws.VMID}, nil)
 	if !errors.Is(err, sandbox.ErrHeld) {
 		t.Errorf("a fork of an attached workspace: %v", err)
@@ -412,8 +412,8 @@ func TestAForkIsACopyThatGoesItsOwnWay(t *testing.T) {
 	}
 	both := with(bare, at(ws, "/a"), at(fork, "/b"))
 	s = w.update(p, s, bare, both).Sandbox
-	w.sh(p, s, "agent", "echo changed > /b/f")
-	if got := w.sh(p, s, "agent", "cat /a/f /b/f"); got != "original\nchanged" {
+	w.in(p, s, "agent", "echo changed > /b/f")
+	if got := w.in(p, s, "agent", "cat /a/f /b/f"); got != "original\nchanged" {
 		t.Errorf("got %q", got)
 	}
 	if _, err := p.Destroy(w.context(), s.Ref, ""); err != nil {
@@ -437,9 +437,9 @@ func TestAPathIsChangedInPlace(t *testing.T) {
 	bare := spec("box")
 	bare.RestartWhenNeeded = true
 	s := w.create(p, with(bare, at(ws, "/old")))
-	w.sh(p, s, "agent", "echo kept > /old/f")
+	w.in(p, s, "agent", "echo kept > /old/f")
 	s = w.update(p, s, with(bare, at(ws, "/old")), with(bare, at(ws, "/new"))).Sandbox
-	if got := w.sh(p, s, "agent", "cat /new/f"); got != "kept" || s.Workspaces[0].Path != "/new" {
+	if got := w.in(p, s, "agent", "cat /new/f"); got != "kept" || s.Workspaces[0].Path != "/new" {
 		t.Errorf("got %q at %v", got, s.Workspaces)
 	}
 }
@@ -504,7 +504,7 @@ func TestInspectionNamesWhatIsWrongAndTheRemedy(t *testing.T) {
 	stopped := with(spec("box"), at(ws, "/workspace"))
 	stopped.Started = false
 	off = w.update(p, off, with(spec("box"), at(ws, "/workspace")), stopped).Sandbox
-	mount := w.config(p, s.Ref).Text("mp0")
+	mount := w.configOf(p, s.Ref).Text("mp0")
 	set := func(ref sandbox.Ref, u pve.LXCUpdate) {
 		t.Helper()
 		if err := p.client.UpdateLXC(w.context(), ref.Node, ref.VMID, u); err != nil {

@@ -37,6 +37,7 @@ func (d *containersDataSource) Schema(_ context.Context, _ datasource.SchemaRequ
 			"owner":   filter("Only containers of this owner. Default the provider's `owner`; `*` means any."),
 			"pool_id": filter("Only members of this Proxmox pool."),
 			"tag":     filter("Only containers with this tag."),
+			"kind":    filter("Only guests of this kind, as `kind` of the result has it. Default everything but the holders of workspaces."),
 			"unfinished": schema.BoolAttribute{
 				MarkdownDescription: "`true`: only containers whose creation hasn't ended, or was cut; `false`: only those that are ready. Default both.",
 				Optional:            true,
@@ -75,6 +76,7 @@ type containersModel struct {
 	Owner      types.String `tfsdk:"owner"`
 	PoolID     types.String `tfsdk:"pool_id"`
 	Tag        types.String `tfsdk:"tag"`
+	Kind       types.String `tfsdk:"kind"`
 	Unfinished types.Bool   `tfsdk:"unfinished"`
 	Containers types.List   `tfsdk:"containers"`
 }
@@ -90,6 +92,7 @@ func (d *containersDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		Owner:      m.Owner.ValueString(),
 		PoolID:     m.PoolID.ValueString(),
 		Tag:        m.Tag.ValueString(),
+		Kind:       sandbox.Kind(m.Kind.ValueString()),
 		Unfinished: m.Unfinished.ValueBoolPointer(),
 	})
 	if err != nil {

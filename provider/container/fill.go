@@ -39,6 +39,7 @@ func (m *Model) fill(s sandbox.Sandbox) {
 	m.fillStartup(s.Startup)
 	m.fillDNS(s.DNS)
 	m.fillNetwork(s.Network)
+	m.fillWorkspaces(s.Workspaces)
 
 	m.Status = types.StringValue(string(s.Status))
 	switch s.Status {

@@ -48,6 +48,8 @@ type Model struct {
 	Network types.Object `tfsdk:"network"`
 	DNS     types.Object `tfsdk:"dns"`
 
+	Workspace types.List `tfsdk:"workspace"`
+
 	AuthorizedKeys          types.List  `tfsdk:"authorized_keys"`
 	AuthorizedKeysWO        types.List  `tfsdk:"authorized_keys_wo"`
 	AuthorizedKeysWOVersion types.Int64 `tfsdk:"authorized_keys_wo_version"`
@@ -140,7 +142,8 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 		OnBoot:      m.OnBoot.ValueBool(),
 		Started:     m.Started.ValueBool(),
 
-		Network: m.networkSpec(ctx, diags),
+		Network:    m.networkSpec(ctx, diags),
+		Workspaces: m.workspaceSpec(ctx, diags),
 
 		WaitFor:           sandbox.WaitFor(m.WaitFor.ValueString()),
 		RestartWhenNeeded: m.RestartWhenNeeded.ValueBool(),
@@ -258,6 +261,7 @@ func imported() *Model {
 		Description:       value.DescriptionType.Null(),
 		Network:           types.ObjectNull(networkTypes),
 		DNS:               types.ObjectNull(dnsTypes),
+		Workspace:         types.ListNull(workspaceType),
 		Startup:           types.ObjectNull(startupTypes),
 		AuthorizedKeys:    types.ListNull(types.StringType),
 		AuthorizedKeysWO:  types.ListNull(types.StringType),

@@ -51,10 +51,11 @@ var limits = base.Timeouts{
 
 func (r *containerResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	attributes := map[string]schema.Attribute{
-		"timeouts": limits.Attribute(),
-		"network":  networkAttribute(),
-		"dns":      dnsAttribute(),
-		"startup":  startupAttribute(),
+		"timeouts":  limits.Attribute(),
+		"network":   networkAttribute(),
+		"dns":       dnsAttribute(),
+		"startup":   startupAttribute(),
+		"workspace": workspaceAttribute(),
 	}
 	for _, group := range []map[string]schema.Attribute{
 		sourceAttributes(), sizeAttributes(), behaviourAttributes(), keyAttributes(), computedAttributes(),

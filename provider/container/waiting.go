@@ -31,7 +31,7 @@ func waiting(config *Model) waits {
 		"tags": config.Tags, "description": config.Description, "protection": config.Protection, "on_boot": config.OnBoot,
 		"startup": config.Startup, "started": config.Started, "network": config.Network, "dns": config.DNS,
 		"authorized_keys": config.AuthorizedKeys, "authorized_keys_wo": config.AuthorizedKeysWO, "wait_for": config.WaitFor,
-		"restart_when_needed": config.RestartWhenNeeded,
+		"restart_when_needed": config.RestartWhenNeeded, "workspace": config.Workspace,
 	} {
 		if holdsUnknown(v) {
 			out[name] = true
@@ -131,6 +131,7 @@ func (m *Model) sandbox(ctx context.Context, diags *diag.Diagnostics) *sandbox.S
 			IPv6:         spec.Network.IPv6,
 		},
 	}
+	s.Workspaces = m.attached(ctx, diags)
 	s.Posture, _ = postureOf(m.Posture)
 	return s
 }
