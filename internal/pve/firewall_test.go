@@ -76,7 +76,7 @@ func TestGroupsAndSetsAreSentAsTheAPITakesThem(t *testing.T) {
 			return c.AddFirewallIPSetEntry(ctx, LXCFirewall("pve1", 100), "s1", FirewallIPSetEntry{CIDR: "10.0.0.0/8", NoMatch: true})
 		},
 			"POST /nodes/pve1/lxc/100/firewall/ipset/s1?cidr=10.0.0.0%2F8&nomatch=1"},
-		{func() error { return c.DeleteFirewallIPSetEntry(ctx, ClusterFirewall(), "s1", "10.0.0.0/8", "") }, "DELETE /cluster/firewall/ipset/s1/10.0.0.0/8?"},
+		{func() error { return c.DeleteFirewallIPSetEntry(ctx, ClusterFirewall(), "s1", "10.0.0.0/8", "") }, "DELETE /cluster/firewall/ipset/s1/10.0.0.0%2F8?"},
 		{func() error { return c.DeleteFirewallIPSet(ctx, ClusterFirewall(), "s1", true) }, "DELETE /cluster/firewall/ipset/s1?force=1"},
 	} {
 		if err := call.send(); err != nil {

@@ -17,7 +17,7 @@ type NetworkInterface struct {
 	// Gateway is set on the interface that the node's default route leads over.
 	Gateway  string `pve:"gateway"`
 	Gateway6 string `pve:"gateway6"`
-	Extra  Extra
+	Extra    Extra
 }
 
 // Bridges returns the names of a node's bridges, sorted: Linux and Open vSwitch
