@@ -51,6 +51,8 @@ func (m *Manager) check(spec Spec, creating bool) []Problem {
 	checkResources(&p, spec)
 	m.checkTexts(&p, spec)
 	m.checkNetwork(&p, spec)
+	m.checkWall(&p, spec)
+	checkRisks(&p, spec)
 	checkDNS(&p, spec.DNS)
 	checkKeys(&p, spec.AuthorizedKeys)
 	checkAttachments(&p, spec.Workspaces)
@@ -61,10 +63,12 @@ func (m *Manager) check(spec Spec, creating bool) []Problem {
 func (m *Manager) checkSource(p *problems, spec Spec) {
 	src := m.source(spec)
 	switch {
-	case spec.Source.TemplateID != 0 && spec.Source.TemplateFileID != "":
-		p.add("template_file_id", "Two sources", "Only one of template_id (clone) and template_file_id (create) can be set.")
-	case src.TemplateID == 0 && src.TemplateFileID == "":
-		p.add("template_id", "No source", "Set template_id (a container template to clone), template_file_id (a template file to unpack), or the provider's template_id.")
+	case spec.Source.count() > 1:
+		p.add("template_file_id", "Two sources", "Only one of template_id (clone), template_file_id (create) and restore_from (a backup) can be set.")
+	case src.empty():
+		p.add("template_id", "No source", "Set template_id (a container template to clone), template_file_id (a template file to unpack), restore_from (a backup), or the provider's template_id.")
+	case src.RestoreFrom != "":
+		checkRestoreSource(p, spec)
 	case src.TemplateFileID != "":
 		storage, rest, ok := strings.Cut(src.TemplateFileID, ":")
 		if !ok || !validID(storage) || !strings.HasPrefix(rest, "vztmpl/") {

@@ -30,6 +30,11 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 	if err := m.checkWorkspaces(ctx, &p, spec, prior, resources); err != nil {
 		return nil, err
 	}
+	if problem, err := m.checkDatacenter(ctx, spec); err != nil {
+		return nil, err
+	} else if problem != nil {
+		p = append(p, *problem)
+	}
 	if prior != nil {
 		if spec.DiskGiB != nil && prior.DiskGiB > 0 && float64(*spec.DiskGiB) < prior.DiskGiB {
 			p = append(p, shrinkProblem(*spec.DiskGiB, prior.DiskGiB))
@@ -48,6 +53,11 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 		err := m.checkClone(ctx, &p, spec, resources)
 		return p, err
 	}
+	if spec.Source.RestoreFrom != "" {
+		err := m.checkRestore(ctx, &p, spec, resources)
+		return p, err
+	}
+	p = append(p, policy(spec, emptyConfig())...)
 	node, err := m.nodeForFile(resources, spec)
 	m.checkBridgeExists(ctx, &p, spec, node)
 	if err != nil {
@@ -121,6 +131,11 @@ func (m *Manager) checkClone(ctx context.Context, p *problems, spec Spec, resour
 			*p = append(*p, *problem)
 			return nil
 		}
+	}
+	if template, err := m.templates.config(ctx, entry.Node, id); err == nil {
+		*p = append(*p, policy(spec, template)...)
+	} else if !pve.Means(err, pve.NoSuchGuest, pve.Forbidden) {
+		return m.step("check", Ref{VMID: id}, "read the template", err)
 	}
 	if spec.DiskGiB != nil && int64(*spec.DiskGiB)*gib < entry.MaxDisk {
 		*p = append(*p, smallerThanTemplate(*spec.DiskGiB, fmt.Sprintf("%gG", float64(entry.MaxDisk)/gib)))

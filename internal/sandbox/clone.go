@@ -14,6 +14,9 @@ import (
 // prepareSource finds where the container will be made and what it will start
 // out with.
 func (c *creation) prepareSource(ctx context.Context, resources []pve.Resource) error {
+	if c.spec.Source.RestoreFrom != "" {
+		return c.prepareRestore(ctx, resources)
+	}
 	if !c.spec.Source.IsClone() {
 		node, err := c.m.nodeForFile(resources, c.spec)
 		c.origin, c.base = node, emptyConfig()
@@ -30,10 +33,6 @@ func (c *creation) prepareSource(ctx context.Context, resources []pve.Resource) 
 	}
 	if p := checkDisk(c.spec, cfg); p != nil {
 		return &ProblemsError{Problems: []Problem{*p}}
-	}
-	if !cfg.Unprivileged() {
-		c.warnings.add(fmt.Sprintf("Template %d is privileged", id),
-			"Root inside its clones is root on the node. Make the template unprivileged: a clone can't be made so afterwards.")
 	}
 	c.origin, c.base = entry.Node, cfg
 	c.spec.NodeName = c.m.placement(resources, c.spec.NodeName, entry.Node)
@@ -89,7 +88,7 @@ func (c *creation) makeAs(ctx context.Context) error {
 	if locked == 0 {
 		locked = c.ref.VMID
 	}
-	return c.m.whileLocked(ctx, what, c.origin, locked, func(ctx context.Context) error {
+	err = c.m.whileLocked(ctx, what, c.origin, locked, func(ctx context.Context) error {
 		upid, err := c.call(ctx)
 		if err != nil {
 			return err
@@ -108,12 +107,22 @@ func (c *creation) makeAs(ctx context.Context) error {
 		}
 		return nil
 	})
+	if c.spec.Source.RestoreFrom == "" {
+		return err
+	}
+	if err == nil {
+		err = c.restored(ctx)
+	}
+	return c.restoreFailure(err)
 }
 
 // what names the step for messages.
 func (c *creation) what() string {
-	if c.spec.Source.IsClone() {
+	switch {
+	case c.spec.Source.IsClone():
 		return fmt.Sprintf("clone template %d", c.spec.Source.TemplateID)
+	case c.spec.Source.RestoreFrom != "":
+		return "restore " + c.spec.Source.RestoreFrom
 	}
 	return "create from " + c.spec.Source.TemplateFileID
 }
@@ -193,6 +202,9 @@ func (c *creation) send(ctx context.Context) (pve.UPID, error) {
 			Full: c.spec.FullClone, Storage: c.spec.Storage, Target: c.target,
 		})
 	}
+	if c.spec.Source.RestoreFrom != "" {
+		return c.restore(ctx, description)
+	}
 	keys, err := c.m.guests.AuthorizedKeys()
 	if err != nil && c.spec.WaitFor == WaitForSSH && c.spec.Started {
 		return "", err
@@ -211,8 +223,8 @@ func (c *creation) send(ctx context.Context) (pve.UPID, error) {
 
 // ours looks whether the guest with the chosen id is the one that our call
 // made. The claim of a clone can be read from its first milliseconds on. That
-// of a create from a template file can be read only when its task has ended;
-// until then the vmid with our own vzcreate task stands for it.
+// of a create from a template file or a backup can be read only when its task
+// has ended; until then the vmid with our own task stands for it.
 func (c *creation) ours(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
@@ -238,7 +250,11 @@ func (c *creation) ours(ctx context.Context) (bool, error) {
 	case lock != "create":
 		return false, nil
 	}
-	tasks, err := c.m.pve.Tasks(ctx, c.ref.Node, pve.TaskFilter{VMID: c.ref.VMID, Type: "vzcreate", All: true})
+	kind := "vzcreate"
+	if c.spec.Source.RestoreFrom != "" {
+		kind = "vzrestore"
+	}
+	tasks, err := c.m.pve.Tasks(ctx, c.ref.Node, pve.TaskFilter{VMID: c.ref.VMID, Type: kind, All: true})
 	if err != nil {
 		return false, err
 	}
@@ -281,6 +297,15 @@ func (m *Manager) template(ctx context.Context, entry *pve.Resource, id int) (*P
 		return bad(fmt.Sprintf("Container %d is no template", id), fmt.Sprintf("%q on node %s is an ordinary container: cloning it would copy a running system, its keys and its data. Convert it to a template (pct template %d) or name another.", cfg.Hostname(), entry.Node, id))
 	}
 	return nil, cfg, nil
+}
+
+// build is the generation of what is cloned. The configuration inside a backup
+// holds another guest's marker, which says nothing about this one.
+func (c *creation) build() string {
+	if !c.spec.Source.IsClone() {
+		return ""
+	}
+	return buildOf(c.base)
 }
 
 // buildOf is the generation of a template, which its marker says; empty for a

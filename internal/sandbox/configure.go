@@ -172,6 +172,12 @@ func (m *Manager) net0(n Network, vmid int, base *pve.LXCConfig, keepMAC bool) (
 			set("gw6", "") // a gateway goes with a static address only
 		}
 	}
+	if n.Mode.Managed() {
+		set("firewall", "1")
+		if n.held {
+			set("link_down", "1")
+		}
+	}
 	if props.Text("bridge") == "" {
 		return "", fmt.Errorf("net0 would have no bridge: set network.bridge, or bridge in the provider")
 	}
@@ -229,7 +235,7 @@ func (c *change) repairs(now Posture, baseline *Posture) {
 		return
 	}
 	for _, d := range now.Diff(*baseline) {
-		if d.Repairable && !slices.Contains(c.del, d.Setting) {
+		if d.Repairable && d.Setting != "" && !slices.Contains(c.del, d.Setting) {
 			c.del = append(c.del, d.Setting)
 		}
 	}

@@ -119,16 +119,36 @@ func (c *creation) begin(ctx context.Context) error {
 	if err := c.prepareSource(ctx, resources); err != nil {
 		return err
 	}
+	if err := c.refuse(ctx); err != nil {
+		return err
+	}
 	deadline, _ := ctx.Deadline()
 	c.marker = Marker{
+		Mode:  string(c.spec.Network.Mode),
 		Owner: c.m.settings.Owner, Kind: KindContainer, Phase: PhaseCreating,
-		TemplateID: c.spec.Source.TemplateID, TemplateFile: c.spec.Source.TemplateFileID,
-		TemplateBuild: buildOf(c.base),
+		TemplateID: c.spec.Source.TemplateID, TemplateFile: c.spec.Source.TemplateFileID, RestoredFrom: c.spec.Source.RestoreFrom,
+		TemplateBuild: c.build(),
 		// A little later than our own end, so that nobody takes it away while we
 		// are still tidying up.
 		Until: c.m.clock.Now().Add(time.Until(deadline)).Add(time.Minute),
 	}
 	return c.make(ctx, taken)
+}
+
+// refuse is the last look before anything is made: what the source would bring
+// along, and whether rules would count at all.
+func (c *creation) refuse(ctx context.Context) error {
+	if err := asError(policy(c.spec, c.base)); err != nil {
+		return err
+	}
+	problem, err := c.m.checkDatacenter(ctx, c.spec)
+	if err != nil {
+		return err
+	}
+	if problem != nil {
+		return &ProblemsError{Problems: []Problem{*problem}}
+	}
+	return c.m.checkGroupExists(ctx, c.spec)
 }
 
 // make takes an id and makes the container under it, with the next id when

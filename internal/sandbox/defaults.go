@@ -7,7 +7,7 @@ const DefaultDiskGiB = 4
 
 func (m *Manager) source(spec Spec) Source {
 	src := spec.Source
-	if src.TemplateID == 0 && src.TemplateFileID == "" {
+	if src.empty() {
 		src.TemplateID = m.settings.TemplateID
 	}
 	return src
@@ -45,6 +45,12 @@ func (m *Manager) resolve(spec Spec) Spec {
 	spec.Storage = m.storage(spec)
 	spec.PoolID = m.poolID(spec)
 	spec.Network.Bridge = m.bridge(spec)
+	if spec.Network.Mode == "" {
+		spec.Network.Mode = DefaultMode
+	}
+	if spec.Network.Proof == "" {
+		spec.Network.Proof = ProofGuarded
+	}
 	if spec.WaitFor == "" {
 		spec.WaitFor = WaitForSSH
 	}
@@ -58,15 +64,19 @@ func (m *Manager) resolveNew(spec Spec) Spec {
 	if spec.Source.IsClone() {
 		return spec
 	}
-	if spec.DiskGiB == nil {
+	unpacked := spec.Source.TemplateFileID != "" // a backup brings its own
+	if spec.DiskGiB == nil && unpacked {
 		spec.DiskGiB = ptr(DefaultDiskGiB)
 	}
-	if spec.Nesting == nil {
+	if spec.Nesting == nil && unpacked {
 		// systemd 257 and later (Debian 13, Ubuntu 25) needs it to start.
 		spec.Nesting = ptr(true)
 	}
 	if spec.Network.IPv4 == "" {
 		spec.Network.IPv4 = AddressDHCP
+	}
+	if spec.Network.IPv6 == "" && spec.Source.RestoreFrom != "" {
+		spec.Network.IPv6 = AddressNone // the backup's belongs to the container that was saved
 	}
 	return spec
 }

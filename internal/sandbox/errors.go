@@ -36,6 +36,12 @@ var (
 	ErrSnapshotExists = errors.New("the container has a snapshot of that name already")
 	// ErrBusy says that a command is under way inside the container.
 	ErrBusy = errors.New("a command is under way inside the container")
+	// ErrWall says that the container's firewall could not be brought to what its
+	// network mode asks for. Nothing was started behind it.
+	ErrWall = errors.New("the firewall isn't as the network mode asks for")
+	// ErrExposed says that a container reached what its network mode forbids. Its
+	// link is down and it is stopped.
+	ErrExposed = errors.New("the container reached what its network mode forbids")
 	// ErrNoOwner says that the provider's owner is missing.
 	ErrNoOwner = errors.New("no owner is configured")
 )

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 )
 
 // finishing takes a container that exists to what its specification says.
@@ -27,10 +28,17 @@ type finishing struct {
 	baseline *Posture
 	// writeKeys says that the authorized keys are to be written.
 	writeKeys bool
-	// arrived are the workspaces that were attached in this run.
-	arrived []Attachment
 	// left is what a rollback that was cut has left to be done; nil without one.
 	left *journal
+	// arrived are the workspaces that were attached in this run.
+	arrived []Attachment
+	// wall is the firewall that is wanted, nil where it is left alone; rules what
+	// the server holds of it; wrote when this run changed anything that the
+	// server's firewall service has to compile; proof that it is to be proved.
+	wall  *wall
+	rules *egress.Guest
+	wrote time.Time
+	proof bool
 
 	now      *pve.LXCConfig // as last read; nil after a write
 	status   pve.LXCStatus
@@ -43,15 +51,27 @@ type finishing struct {
 func (f *finishing) run(ctx context.Context) error {
 	f.pool = f.spec.PoolID // the call that made it put it there
 	f.noteKeys()
+	if err := f.buildWall(ctx, f.fresh); err != nil {
+		return err
+	}
+	f.spec.Network.held, f.proof = f.dark(), f.wall != nil
 	c, err := f.m.everything(f.spec, f.ref.VMID, f.fresh)
 	if err != nil {
 		return f.m.step("create", f.ref, "work out the configuration", err)
+	}
+	if f.spec.Source.RestoreFrom != "" {
+		c.dropNICs(f.fresh)
 	}
 	err = f.m.write(ctx, f.ref, fmt.Sprintf("configure container %d", f.ref.VMID), func(ctx context.Context) error {
 		return f.m.pve.UpdateLXC(ctx, f.ref.Node, f.ref.VMID, c.update(""))
 	})
 	if err != nil {
 		return f.m.step("create", f.ref, "write its configuration", err)
+	}
+	// What the template's firewall brought along is found when it is read back,
+	// and replaced.
+	if err := f.raiseWall(ctx, egress.Fresh()); err != nil {
+		return err
 	}
 	if bytes, ok := f.fresh.RootFS().SizeBytes(); ok && f.spec.DiskGiB != nil && int64(*f.spec.DiskGiB)*gib > bytes {
 		if err := f.m.grow(ctx, f.ref, *f.spec.DiskGiB, f.warnings); err != nil {
@@ -66,6 +86,9 @@ func (f *finishing) run(ctx context.Context) error {
 	}
 	if f.spec.Started {
 		if err := f.start(ctx); err != nil {
+			return err
+		}
+		if err := f.light(ctx); err != nil {
 			return err
 		}
 	}
@@ -83,6 +106,9 @@ func (f *finishing) move(ctx context.Context, running bool) error {
 	}
 	f.ref.Node = to
 	f.now, f.statusOK = nil, false
+	if f.wall != nil {
+		f.wrote = f.m.clock.Now() // the other node has yet to compile its rules
+	}
 	return nil
 }
 
@@ -102,10 +128,13 @@ func (f *finishing) conclude(ctx context.Context, wait bool) error {
 		return err
 	}
 	f.fill()
-	if wait || f.writeKeys && f.spec.Started {
+	if wait || (f.writeKeys || f.proof) && f.spec.Started {
 		if err := f.ready(ctx); err != nil {
 			return err
 		}
+	}
+	if err := f.prove(ctx); err != nil {
+		return err
 	}
 	if err := f.own(ctx); err != nil {
 		return err
@@ -143,7 +172,10 @@ func (f *finishing) fill() {
 	f.sandbox.Ref = f.ref
 	f.sandbox.PoolID = f.pool
 	f.sandbox.Status, f.sandbox.Uptime = was.Status, was.Uptime
-	f.sandbox.Posture.Pending = was.Posture.Pending
+	f.sandbox.Posture.Pending, f.sandbox.Posture.Proof = was.Posture.Pending, was.Posture.Proof
+	if f.rules != nil {
+		f.sandbox.Posture.Firewall = wallLines(*f.rules, f.sandbox.Network)
+	}
 	if was.IPv4.IsValid() && !f.sandbox.IPv4.IsValid() {
 		f.sandbox.IPv4 = was.IPv4
 	}

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"net/netip"
 	"regexp"
 	"strings"
 	"sync"
@@ -81,7 +82,8 @@ func (w *world) process(options ...option) *process {
 	settings := sandbox.Settings{
 		Owner: testOwner, VMIDs: sandbox.VMIDRange{First: lab.VMIDFirst, Last: lab.VMIDLast},
 		TemplateID: lab.TemplateID, Storage: lab.Storage, Bridge: lab.Bridge,
-		Addresses: &sandbox.AddressRange{CIDR: lab.AddressCIDR, First: lab.AddressFirst, Gateway: lab.AddressGateway},
+		Addresses:  &sandbox.AddressRange{CIDR: lab.AddressCIDR, First: lab.AddressFirst, Gateway: lab.AddressGateway},
+		Management: []netip.Prefix{w.lab.Management()}, FirewallSettle: w.lab.FirewallSettle(),
 		Guest: guest.Config{
 			Username: lab.GuestUser, Auth: guest.Auth{PrivateKey: w.lab.PrivateKey()},
 			ProxyJump: &guest.ProxyJump{Host: w.lab.SSHHost(), Port: w.lab.SSHPort(), Username: lab.SSHUser, HostKey: w.lab.SSHHostKey()},
@@ -127,7 +129,8 @@ func (s *state) accept(ref sandbox.Ref, upid string) {
 func spec(hostname string) sandbox.Spec {
 	return sandbox.Spec{
 		Hostname: hostname, Started: true, Tags: []string{"ci"}, Description: "made by a test", MemoryMiB: ptr(256), Cores: ptr(2),
-		Network: sandbox.Network{IPv4: sandbox.AddressAuto}, WaitFor: sandbox.WaitForSSH,
+		// What these tests are about isn't the firewall; wall_test.go is.
+		Network: sandbox.Network{IPv4: sandbox.AddressAuto, Mode: sandbox.ModeUnmanaged}, WaitFor: sandbox.WaitForSSH,
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -43,8 +45,14 @@ type Options struct {
 	NewClaim func() string
 	// Jitter gives a number in [0, 1); nil uses math/rand.
 	Jitter func() float64
+	// Lookup finds the addresses of a domain; nil asks the system's resolver.
+	Lookup func(ctx context.Context, domain string) ([]netip.Addr, error)
 	// Logger gets what the domain decides; never a secret. nil discards.
 	Logger *slog.Logger
+	// ProofPatience is how long what a network mode forbids may still be reached
+	// from inside after its rules have had their time; 0 means
+	// DefaultProofPatience.
+	ProofPatience time.Duration
 }
 
 func newClaim() string {
@@ -63,12 +71,20 @@ type Manager struct {
 	clock    Clock
 	newClaim func() string
 	jitter   func() float64
+	lookup   func(ctx context.Context, domain string) ([]netip.Addr, error)
 	log      *slog.Logger
+	// firewall is held while the datacenter's firewall file is written: the
+	// server locks it as a whole, and makes others wait for seconds.
+	firewall sync.Mutex
 
 	ids       *idPool
 	queues    *queues
 	templates *templateCache
 	bridges   *bridgeCache
+
+	surroundings  *surroundings
+	proofPatience time.Duration
+
 	// known holds the claims that a caller has shown to hold: such a container
 	// is never taken for one that a dead process left behind.
 	known sync.Map
@@ -94,7 +110,7 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 	}
 	m := &Manager{
 		pve: client, guests: guests, settings: settings.withDefaults(),
-		clock: options.Clock, newClaim: options.NewClaim, jitter: options.Jitter, log: options.Logger,
+		clock: options.Clock, newClaim: options.NewClaim, jitter: options.Jitter, lookup: options.Lookup, log: options.Logger,
 	}
 	m.ids = newIDPool(m.settings.VMIDs)
 	m.queues = newQueues()
@@ -107,10 +123,19 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 	if m.jitter == nil {
 		m.jitter = mathrand.Float64
 	}
+	if m.lookup == nil {
+		m.lookup = func(ctx context.Context, domain string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", domain)
+		}
+	}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
 	m.templates = newTemplateCache(client, m.clock)
 	m.bridges = newBridgeCache(client)
+	m.surroundings = newSurroundings(client)
+	if m.proofPatience = options.ProofPatience; m.proofPatience == 0 {
+		m.proofPatience = DefaultProofPatience
+	}
 	return m, nil
 }

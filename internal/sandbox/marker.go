@@ -58,6 +58,8 @@ type Marker struct {
 	TemplateID    int
 	TemplateBuild string
 	TemplateFile  string
+	RestoredFrom  string    // the backup that it was made from
+	Mode          string    // the network mode
 	Pool          string    // a pool of sandboxes (not a Proxmox pool)
 	Expires       time.Time // end of the lease; zero means none
 	Until         time.Time // a creation that isn't ready by then is abandoned
@@ -101,6 +103,8 @@ func (m *Marker) String() string {
 		put("template", strconv.Itoa(m.TemplateID))
 	}
 	put("file", m.TemplateFile)
+	put("from", m.RestoredFrom)
+	put("mode", m.Mode)
 	put("pool", m.Pool)
 	put("expires", markerTime(m.Expires))
 	put("until", markerTime(m.Until))
@@ -228,6 +232,10 @@ func (m *Marker) set(key, value string) bool {
 		return err == nil && m.TemplateID > 0
 	case "file":
 		m.TemplateFile = value
+	case "from":
+		m.RestoredFrom = value
+	case "mode":
+		m.Mode = value
 	case "pool":
 		m.Pool = value
 	case "expires":

@@ -41,6 +41,7 @@ func (p Posture) Diff(baseline Posture) []PostureChange {
 	if p.Hookscript != baseline.Hookscript {
 		changes = append(changes, PostureChange{Part: "hookscript", What: fmt.Sprintf("the hookscript is %q, was %q", p.Hookscript, baseline.Hookscript)})
 	}
+	changes = append(changes, diffWall(p.Firewall, baseline.Firewall)...)
 	changes = append(changes, diffLines("extra_nics", p.ExtraNICs, baseline.ExtraNICs, func(string, string) bool { return true })...)
 	return changes
 }

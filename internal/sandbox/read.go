@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 )
 
 // Prior is what a caller remembers of a sandbox beside its Ref.
@@ -66,6 +67,13 @@ func (m *Manager) read(ctx context.Context, prior Prior, anyClaim bool) (Sandbox
 	}
 	if err := m.fillLive(ctx, &s, entry); err != nil {
 		return Sandbox{}, err
+	}
+	if s.Network.Mode.Managed() {
+		wall, err := egress.ReadGuest(ctx, m.pve, node, ref.VMID, false)
+		if err != nil {
+			return Sandbox{}, m.step("read", ref, "read its firewall", err)
+		}
+		s.Posture.Firewall = wallLines(wall, s.Network)
 	}
 	s.PendingAutostart = pendingAutostart(s, time.Duration(fleet.Nodes[node].Uptime)*time.Second)
 	if prior.WithPending {

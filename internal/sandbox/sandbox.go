@@ -103,6 +103,9 @@ type NetworkState struct {
 	Gateway6 string
 	Firewall bool
 	LinkDown bool
+	// Mode is the network mode that the marker says; empty for a container whose
+	// firewall was never managed.
+	Mode NetworkMode
 }
 
 // SSH is how a sandbox was reached.
@@ -124,6 +127,12 @@ type Posture struct {
 	Hookscript   string
 	// ExtraNICs are interfaces beside net0: a sandbox has one.
 	ExtraNICs []string
+	// Firewall is the container's own firewall, switches and rules, as lines in
+	// their order; nil where the mode leaves it alone.
+	Firewall []string
+	// Proof says how the firewall was proved in this run, in one of the words
+	// beside ProvedProbed; empty where it wasn't looked at.
+	Proof string
 	// Pending lists the settings that wait for a restart. nil when it wasn't
 	// asked for.
 	Pending []string
@@ -134,8 +143,10 @@ type Timings struct {
 	Clone   time.Duration
 	Start   time.Duration
 	Address time.Duration
-	SSH     time.Duration
-	Total   time.Duration
+	// Firewall is the wait until the server's rules bit.
+	Firewall time.Duration
+	SSH      time.Duration
+	Total    time.Duration
 }
 
 // Warning is something that the user should know and that stops nothing.

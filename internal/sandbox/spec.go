@@ -1,6 +1,10 @@
 package sandbox
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
+)
 
 // Spec is what a user wants of one sandbox. It is complete: what it leaves nil
 // stays as the source (template or server default) has it, and everything else
@@ -46,6 +50,9 @@ type Spec struct {
 	// Workspaces are the workspaces that it is to have, and no others.
 	Workspaces []Attachment
 
+	// AllowRisks are named exceptions from the policy (risks.go).
+	AllowRisks []Risk
+
 	// WaitFor says when a creation, a start or a restart counts as done.
 	WaitFor WaitFor
 	// RestartWhenNeeded restarts the container when a change needs it.
@@ -56,14 +63,27 @@ type Spec struct {
 }
 
 // Source is where a container's root file system comes from: exactly one of
-// the two is set.
+// the three is set.
 type Source struct {
 	TemplateID     int    // vmid of a container template, cloned
 	TemplateFileID string // volume id of a container template file, e.g. "local:vztmpl/debian-13.tar.zst"
+	RestoreFrom    string // volume id of a container's backup, e.g. "local:backup/vzdump-lxc-100012-….tar.zst"
 }
 
 // IsClone says whether the source is cloned (as opposed to unpacked).
-func (s Source) IsClone() bool { return s.TemplateFileID == "" }
+func (s Source) IsClone() bool { return s.TemplateFileID == "" && s.RestoreFrom == "" }
+
+func (s Source) count() int {
+	n := 0
+	for _, set := range []bool{s.TemplateID != 0, s.TemplateFileID != "", s.RestoreFrom != ""} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+func (s Source) empty() bool { return s == Source{} }
 
 // Startup is the order and the pauses of starting and stopping with the node.
 type Startup struct {
@@ -90,6 +110,22 @@ type Network struct {
 	IPv4         string  // "auto", "dhcp", "none" or a CIDR; empty leaves the source's
 	Gateway      string  // of a static IPv4; with "auto", empty takes the address range's
 	IPv6         string  // "auto", "dhcp", "none" or a CIDR; empty leaves the source's
+
+	// Mode is what the sandbox may reach; empty means DefaultMode.
+	Mode NetworkMode
+	// FirewallGroup is a security group of the datacenter that holds the mode's
+	// rules; empty writes them to the container's own firewall.
+	FirewallGroup string
+	// Allow are exceptions from the mode.
+	Allow []egress.Allow
+	// Proof says how sure the wall must be; empty means ProofGuarded.
+	Proof Proof
+	// Canaries are listeners, "address:port", that are tried from inside: those
+	// that the mode forbids must not be reached.
+	Canaries []string
+
+	// held keeps the link down until the rules bite.
+	held bool
 }
 
 // DNS is what the guest's resolver is told.
@@ -121,6 +157,9 @@ func (s Spec) Clone() Spec {
 	c.Tags = slices.Clone(s.Tags)
 	c.AuthorizedKeys = slices.Clone(s.AuthorizedKeys)
 	c.Workspaces = slices.Clone(s.Workspaces)
+	c.AllowRisks = slices.Clone(s.AllowRisks)
+	c.Network.Allow = slices.Clone(s.Network.Allow)
+	c.Network.Canaries = slices.Clone(s.Network.Canaries)
 	if s.Startup != nil {
 		c.Startup = &Startup{Order: clonePtr(s.Startup.Order), UpDelaySec: clonePtr(s.Startup.UpDelaySec), DownDelaySec: clonePtr(s.Startup.DownDelaySec)}
 	}

@@ -38,7 +38,7 @@ func (m *Manager) fromConfig(node string, vmid int, cfg *pve.LXCConfig) Sandbox 
 	}
 	if marker != nil {
 		s.Owner, s.Claim = marker.Owner, marker.Claim
-		s.Source = Source{TemplateID: marker.TemplateID, TemplateFileID: marker.TemplateFile}
+		s.Source = Source{TemplateID: marker.TemplateID, TemplateFileID: marker.TemplateFile, RestoreFrom: marker.RestoredFrom}
 		if j := journalOf(marker); j != nil {
 			s.RollingBack = j.Snapshot
 		}
@@ -118,6 +118,9 @@ func (m *Manager) fillNetwork(s *Sandbox, cfg *pve.LXCConfig) {
 		if prefix, err := netip.ParsePrefix(ip); err == nil {
 			s.IPv6 = prefix.Addr()
 		}
+	}
+	if s.Marker != nil {
+		n.Mode = NetworkMode(s.Marker.Mode)
 	}
 	s.Network = n
 }

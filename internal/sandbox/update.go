@@ -61,11 +61,18 @@ func (f *finishing) update(ctx context.Context) error {
 	f.noteKeys()
 	wasRunning := f.status.Running()
 
+	had, err := f.planWall(ctx, wasRunning)
+	if err != nil {
+		return err
+	}
 	if err := f.snapshotBefore(ctx); err != nil {
 		return err
 	}
 	keys, err := f.configure(ctx)
 	if err != nil {
+		return err
+	}
+	if err := f.raiseWall(ctx, had); err != nil {
 		return err
 	}
 	if err := f.resize(ctx); err != nil {
@@ -83,15 +90,31 @@ func (f *finishing) update(ctx context.Context) error {
 		return err
 	}
 	keys, wasRunning = append(keys, waiting...), wasRunning && !stopped
+	if migrated && f.dark() {
+		if err := f.link(ctx, false); err != nil {
+			return err
+		}
+	}
 	if err := f.move(ctx, wasRunning); err != nil {
 		return err
 	}
 	if err := f.attach(ctx); err != nil {
 		return err
 	}
+	if wasRunning && f.spec.Started && !migrated {
+		if err := f.cutOver(ctx); err != nil {
+			return err
+		}
+	}
 	cameUp, err := f.power(ctx, wasRunning, migrated && wasRunning, keys)
 	if err != nil {
 		return err
+	}
+	if f.spec.Started {
+		f.proof = f.proof || f.wall != nil && (cameUp && !f.wrote.IsZero() || unfinished)
+		if err := f.light(ctx); err != nil {
+			return err
+		}
 	}
 	if cameUp && f.spec.AuthorizedKeys != nil {
 		f.writeKeys = true
