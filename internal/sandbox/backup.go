@@ -59,9 +59,12 @@ type BackupSpec struct {
 
 // BackupRef is how a caller holds a backup.
 type BackupRef struct {
-	VolID string
-	VMID  int
-	Node  string // a hint: whose storage it is on
+	// VolID is empty for a creation of which nobody knows how it ended: whatever
+	// of its series there is, is it.
+	VolID   string
+	Storage string
+	VMID    int
+	Node    string // a hint: whose storage it is on
 	// Series is the claim that the backups of one resource share.
 	Series string
 }
@@ -69,11 +72,18 @@ type BackupRef struct {
 // Backup is what the server says about one backup.
 type Backup struct {
 	BackupRef
-	Storage   string
 	SizeBytes int64
 	CreatedAt time.Time
 	Notes     string // the user's part
 	Protected bool
+}
+
+// place is the storage and the container of a ref.
+func (r BackupRef) place() (storage string, vmid int, err error) {
+	if r.VolID == "" {
+		return r.Storage, r.VMID, nil
+	}
+	return ParseBackupID(r.VolID)
 }
 
 func (s BackupSpec) withDefaults() BackupSpec {

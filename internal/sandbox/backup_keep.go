@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
@@ -13,7 +14,7 @@ import (
 // when the storage was asked and doesn't have it; ErrForeign when its notes no
 // longer say that it is ours.
 func (m *Manager) ReadBackup(ctx context.Context, ref BackupRef) (Backup, error) {
-	storage, vmid, err := ParseBackupID(ref.VolID)
+	storage, vmid, err := ref.place()
 	if err != nil {
 		return Backup{}, &Error{Op: "read", What: "read the backup's id", Err: err}
 	}
@@ -60,14 +61,14 @@ func (m *Manager) ReadBackup(ctx context.Context, ref BackupRef) (Backup, error)
 // removes those of it that are too many, the one that ref names included. When
 // the new one fails, the old ones stay.
 func (m *Manager) RenewBackup(ctx context.Context, ref BackupRef, was, spec BackupSpec) (Backup, []Warning, error) {
-	made, list, err := m.CreateBackup(ctx, spec, ref.Series)
+	made, list, err := m.CreateBackup(ctx, spec, ref.Series, nil)
 	if err != nil {
 		return Backup{}, list, err
 	}
 	w := &warnings{list: list}
 	// Where the storage was changed, the old one has nothing of this series left.
 	keep := spec.withDefaults().KeepLast
-	if storage, _, err := ParseBackupID(ref.VolID); err == nil && storage != made.Storage {
+	if ref.Storage != "" && ref.Storage != made.Storage {
 		m.thinOut(ctx, ref, 0, "", was.Protected, w)
 	}
 	m.thinOut(ctx, made.BackupRef, keep, made.VolID, was.Protected, w)
@@ -83,10 +84,11 @@ func (m *Manager) thinOut(ctx context.Context, ref BackupRef, keep int, newest s
 		w.add("Old backups were not removed", fmt.Sprintf("Those on the storage of %s could not be listed: %v", ref.VolID, err))
 		return
 	}
-	for i, b := range series {
-		if i < keep || b.VolID == newest {
-			continue
-		}
+	series = slices.DeleteFunc(series, func(b Backup) bool { return b.VolID == newest })
+	if newest != "" {
+		keep--
+	}
+	for _, b := range series[min(max(keep, 0), len(series)):] {
 		// The flag that this resource has set doesn't guard against its own
 		// retention; somebody else's does.
 		if b.Protected && !protectedByUs {
@@ -102,7 +104,7 @@ func (m *Manager) thinOut(ctx context.Context, ref BackupRef, keep int, newest s
 // series lists the backups with ref's claim on its storage, the newest first.
 // Each was proved to be ours.
 func (m *Manager) series(ctx context.Context, ref BackupRef) ([]Backup, error) {
-	storage, vmid, err := ParseBackupID(ref.VolID)
+	storage, vmid, err := ref.place()
 	if err != nil {
 		return nil, err
 	}
@@ -180,17 +182,24 @@ func (m *Manager) UpdateBackup(ctx context.Context, ref BackupRef, change Backup
 
 // DestroyBackup removes a backup and the others of its series. One that is gone
 // is a success; a protected one is ErrProtected, and then nothing is removed.
-func (m *Manager) DestroyBackup(ctx context.Context, ref BackupRef) ([]Warning, error) {
+// pendingUPID is the task that may still be making it, or empty.
+func (m *Manager) DestroyBackup(ctx context.Context, ref BackupRef, pendingUPID string) ([]Warning, error) {
 	if err := m.requireOwner("remove"); err != nil {
 		return nil, err
 	}
+	w := &warnings{}
+	if err := m.endPending(ctx, Ref{VMID: ref.VMID, Node: ref.Node}, pve.UPID(pendingUPID), w); err != nil {
+		return w.take(), err
+	}
 	var doomed []Backup
-	switch b, err := m.ReadBackup(ctx, ref); {
-	case errors.Is(err, ErrGone):
-	case err != nil:
-		return nil, err
-	default:
-		doomed = append(doomed, b)
+	if ref.VolID != "" {
+		switch b, err := m.ReadBackup(ctx, ref); {
+		case errors.Is(err, ErrGone):
+		case err != nil:
+			return nil, err
+		default:
+			doomed = append(doomed, b)
+		}
 	}
 	others, err := m.series(ctx, ref)
 	if err != nil {
@@ -212,7 +221,6 @@ func (m *Manager) DestroyBackup(ctx context.Context, ref BackupRef) ([]Warning, 
 			What:   "nothing was removed, because of the protection of " + strings.Join(guarded, ", "),
 			Remedy: "set protected = false and apply, then destroy; one that somebody else has protected is unprotected in the web interface"}
 	}
-	w := &warnings{}
 	for _, b := range doomed {
 		if err := m.removeBackup(ctx, b, w); err != nil {
 			return w.take(), err

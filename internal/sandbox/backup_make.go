@@ -12,11 +12,16 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
 
+// BackupAccepted is called as soon as the server has accepted a backup and
+// before it is waited for, so that a caller can save what it needs to find or
+// stop it. The ref has no VolID.
+type BackupAccepted func(ref BackupRef, upid string)
+
 // CreateBackup backs a sandbox up and returns when the backup is there. The
 // sandbox may run or not. series is the claim of the backups that this one
 // joins; empty begins a new one. When ctx ends, the server is told to stop, so
 // that no archive is left that nobody knows of.
-func (m *Manager) CreateBackup(ctx context.Context, spec BackupSpec, series string) (Backup, []Warning, error) {
+func (m *Manager) CreateBackup(ctx context.Context, spec BackupSpec, series string, accepted BackupAccepted) (Backup, []Warning, error) {
 	if err := m.requireOwner("back up"); err != nil {
 		return Backup{}, nil, err
 	}
@@ -28,7 +33,7 @@ func (m *Manager) CreateBackup(ctx context.Context, spec BackupSpec, series stri
 		ctx, cancel = context.WithTimeout(ctx, DefaultBackupTimeout)
 		defer cancel()
 	}
-	b := &backingUp{m: m, spec: spec.withDefaults(), series: cmp.Or(series, m.newClaim()), call: m.newClaim(), w: &warnings{}}
+	b := &backingUp{m: m, spec: spec.withDefaults(), series: cmp.Or(series, m.newClaim()), call: m.newClaim(), accepted: accepted, w: &warnings{}}
 	made, err := b.run(ctx)
 	return made, b.w.take(), err
 }
@@ -41,8 +46,10 @@ type backingUp struct {
 	call   string // tells this call's backup from all others
 	notes  string
 	ref    Ref // of the sandbox
-	began  time.Time
-	w      *warnings
+
+	accepted BackupAccepted
+	began    time.Time
+	w        *warnings
 }
 
 func (b *backingUp) run(ctx context.Context) (Backup, error) {
@@ -67,6 +74,9 @@ func (b *backingUp) run(ctx context.Context) (Backup, error) {
 		send: func(ctx context.Context) (pve.UPID, error) {
 			var err error
 			running, err = b.send(ctx)
+			if (err == nil || pve.LostAnswer(err)) && b.accepted != nil {
+				b.accepted(BackupRef{Storage: b.spec.Storage, VMID: b.ref.VMID, Node: b.ref.Node, Series: b.series}, string(running))
+			}
 			return running, err
 		},
 		done: b.lostButMade,
@@ -240,8 +250,8 @@ func (m *Manager) backupFrom(node string, v pve.StorageVolume, info pve.VolumeIn
 	notes, marker := SplitDescription(info.Notes)
 	storage, vmid, _ := ParseBackupID(v.VolID) //nolint:errcheck // what isn't one has no container
 	b := Backup{
-		BackupRef: BackupRef{VolID: v.VolID, VMID: vmid, Node: node},
-		Storage:   storage, SizeBytes: cmp.Or(v.Size, info.Size), CreatedAt: time.Unix(v.Created, 0).UTC(), Notes: notes, Protected: info.Protected,
+		BackupRef: BackupRef{VolID: v.VolID, Storage: storage, VMID: vmid, Node: node},
+		SizeBytes: cmp.Or(v.Size, info.Size), CreatedAt: time.Unix(v.Created, 0).UTC(), Notes: notes, Protected: info.Protected,
 	}
 	if marker != nil && marker.Kind == KindBackup {
 		b.Series = marker.Claim
