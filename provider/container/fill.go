@@ -67,13 +67,10 @@ func (m *Model) fill(s sandbox.Sandbox) {
 // fillSource takes the source from the marker. Where the marker doesn't say it (an adopted container), what the
 // configuration said stays.
 func (m *Model) fillSource(s sandbox.Sandbox) {
-	switch {
-	case s.Source.TemplateID != 0:
-		m.TemplateID = types.Int64Value(int64(s.Source.TemplateID))
-		m.TemplateFileID = types.StringNull()
-	case s.Source.TemplateFileID != "":
-		m.TemplateFileID = types.StringValue(s.Source.TemplateFileID)
-		m.TemplateID = types.Int64Null()
+	if s.Source != (sandbox.Source{}) {
+		m.TemplateID = numberOrNull(s.Source.TemplateID)
+		m.TemplateFileID = textOrNull(s.Source.TemplateFileID)
+		m.RestoreFrom = textOrNull(s.Source.RestoreFrom)
 	}
 	keepUnlessSaid(&m.Storage, s.Storage)
 }

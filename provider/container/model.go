@@ -23,6 +23,7 @@ type Model struct {
 	Hostname         types.String `tfsdk:"hostname"`
 	TemplateID       types.Int64  `tfsdk:"template_id"`
 	TemplateFileID   types.String `tfsdk:"template_file_id"`
+	RestoreFrom      types.String `tfsdk:"restore_from"`
 	FullClone        types.Bool   `tfsdk:"full_clone"`
 	Storage          types.String `tfsdk:"storage"`
 	OnTemplateChange types.String `tfsdk:"on_template_change"`
@@ -125,6 +126,7 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 		Source: sandbox.Source{
 			TemplateID:     int(m.TemplateID.ValueInt64()),
 			TemplateFileID: m.TemplateFileID.ValueString(),
+			RestoreFrom:    m.RestoreFrom.ValueString(),
 		},
 		FullClone: m.FullClone.ValueBool(),
 		NodeName:  m.NodeName.ValueString(),

@@ -67,7 +67,7 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 // planSource decides what the container is made from.
 func (r *containerResource) planSource(plan, config, state *Model) {
 	switch {
-	case known(config.TemplateFileID) || config.TemplateFileID.IsUnknown():
+	case !config.TemplateFileID.IsNull(), !config.RestoreFrom.IsNull():
 		plan.TemplateID = types.Int64Null()
 	case !config.TemplateID.IsNull():
 		// as configured
@@ -88,11 +88,14 @@ func (r *containerResource) planSource(plan, config, state *Model) {
 	}
 	// Keeping a container means keeping what it was made from, whatever the configuration says now. An attribute that
 	// isn't in the configuration can't hold a value that isn't computed, hence the two conditions.
-	if !state.TemplateID.IsNull() && config.TemplateFileID.IsNull() {
+	if !state.TemplateID.IsNull() && config.TemplateFileID.IsNull() && config.RestoreFrom.IsNull() {
 		plan.TemplateID = state.TemplateID
 	}
 	if !state.TemplateFileID.IsNull() && !config.TemplateFileID.IsNull() {
 		plan.TemplateFileID = state.TemplateFileID
+	}
+	if !state.RestoreFrom.IsNull() && !config.RestoreFrom.IsNull() {
+		plan.RestoreFrom = state.RestoreFrom
 	}
 }
 
@@ -112,6 +115,8 @@ func sourceReplacements(plan, state *Model) path.Paths {
 	add("template_file_id", !state.TemplateFileID.IsNull() && !plan.TemplateFileID.Equal(state.TemplateFileID))
 	// A container that was cloned and is to be made from a file: both attributes change, one of them from null.
 	add("template_file_id", state.TemplateFileID.IsNull() && !state.TemplateID.IsNull() && !plan.TemplateFileID.IsNull())
+	add("restore_from", !state.RestoreFrom.IsNull() && !plan.RestoreFrom.Equal(state.RestoreFrom))
+	add("restore_from", state.RestoreFrom.IsNull() && !plan.RestoreFrom.IsNull() && !(state.TemplateID.IsNull() && state.TemplateFileID.IsNull()))
 	add("full_clone", !state.FullClone.IsNull() && plan.FullClone.ValueBool() != state.FullClone.ValueBool() ||
 		!state.FullClone.IsNull() && plan.FullClone.IsUnknown())
 	add("storage", !state.Storage.IsNull() && !plan.Storage.Equal(state.Storage))

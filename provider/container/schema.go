@@ -87,7 +87,7 @@ func sourceAttributes() map[string]schema.Attribute {
 			Computed: true,
 			Validators: []validator.Int64{
 				int64validator.Between(sandbox.MinVMID, sandbox.MaxVMID),
-				int64validator.ConflictsWith(path.MatchRoot("template_file_id")),
+				int64validator.ConflictsWith(path.MatchRoot("template_file_id"), path.MatchRoot("restore_from")),
 			},
 		},
 		"template_file_id": schema.StringAttribute{
@@ -96,21 +96,31 @@ func sourceAttributes() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(3)},
 		},
+		"restore_from": schema.StringAttribute{
+			MarkdownDescription: "Backup of a container to make this one from, as a volume id: `volid` of a `sandbox_backup`, or one that somebody else has made. Disk and settings are the backup's, and what is configured here goes on top; " +
+				"the MAC address is new, and SSH host keys and `authorized_keys` inside are the saved container's, so it must carry the provider's key. The container that was saved may still run. " +
+				"A change replaces the container, or does nothing with `on_template_change = \"keep\"`; that the backup is removed later changes nothing.",
+			Optional: true,
+			Validators: []validator.String{
+				stringvalidator.LengthAtLeast(3),
+				stringvalidator.ConflictsWith(path.MatchRoot("template_file_id")),
+			},
+		},
 		"full_clone": schema.BoolAttribute{
 			MarkdownDescription: "Copy the template's disk instead of linking to it: slower, but independent of the template. Left out is `false`. Only with `template_id`." + replaces +
 				" After an import it isn't known, and setting it changes nothing.",
 			Optional: true,
 		},
 		"storage": schema.StringAttribute{
-			MarkdownDescription: "Storage of the root disk. May only be set for a full clone (default the provider's `storage`, else the template's storage) and with `template_file_id` " +
-				"(default the provider's `storage`); a linked clone is always on its template's storage." + replaces,
+			MarkdownDescription: "Storage of the root disk. May only be set for a full clone (default the provider's `storage`, else the template's storage), with `template_file_id` " +
+				"(default the provider's `storage`) and with `restore_from` (default the provider's `storage`, else where the disk was); a linked clone is always on its template's storage." + replaces,
 			Optional:      true,
 			Computed:      true,
 			Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 		},
 		"on_template_change": schema.StringAttribute{
-			MarkdownDescription: "What a change of the template does, be it another `template_id` or `template_file_id`, or a new build behind the same id (see `template_current`): " +
+			MarkdownDescription: "What a change of the template does, be it another `template_id`, `template_file_id` or `restore_from`, or a new build behind the same id (see `template_current`): " +
 				"`replace` (default) replaces the container, `keep` leaves it as it is." + local,
 			Optional:   true,
 			Computed:   true,

@@ -16,8 +16,8 @@ type waits map[string]bool
 
 // entangled attributes are judged together: while one is unknown, nothing can be said about the others.
 var entangled = [][]string{
-	{"template_id", "template_file_id", "full_clone", "storage", "disk", "node_name", "vmid"},
-	{"network", "vmid", "wait_for", "started", "template_id", "template_file_id"},
+	{"template_id", "template_file_id", "restore_from", "full_clone", "storage", "disk", "node_name", "vmid"},
+	{"network", "vmid", "wait_for", "started", "template_id", "template_file_id", "restore_from"},
 }
 
 // waiting finds them.
@@ -25,7 +25,8 @@ func waiting(config *Model) waits {
 	out := waits{}
 	for name, v := range map[string]attr.Value{
 		"hostname": config.Hostname, "template_id": config.TemplateID, "template_file_id": config.TemplateFileID,
-		"full_clone": config.FullClone, "storage": config.Storage, "node_name": config.NodeName, "vmid": config.VMID,
+		"restore_from": config.RestoreFrom,
+		"full_clone":   config.FullClone, "storage": config.Storage, "node_name": config.NodeName, "vmid": config.VMID,
 		"pool_id": config.PoolID, "cores": config.Cores, "cpu_limit": config.CPULimit, "cpu_units": config.CPUUnits,
 		"memory": config.Memory, "swap": config.Swap, "disk": config.Disk, "nesting": config.Nesting,
 		"tags": config.Tags, "description": config.Description, "protection": config.Protection, "on_boot": config.OnBoot,
