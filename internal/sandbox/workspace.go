@@ -27,6 +27,8 @@ var (
 	// ErrNoHolder says that a volume can't be handed back because its holder is
 	// gone.
 	ErrNoHolder = errors.New("the workspace has no holder")
+	// ErrWorkspaceExists says that the name is taken.
+	ErrWorkspaceExists = errors.New("the workspace exists already")
 	// ErrHasSnapshots says that snapshots of the holder pin the volume.
 	ErrHasSnapshots = errors.New("snapshots hold the workspace's volume")
 )

@@ -107,7 +107,7 @@ func (w *workspaceCreation) free(ctx context.Context, resources []pve.Resource) 
 	}
 	for _, h := range holders {
 		if h.name() == w.want.Name && h.marker.Phase == PhaseReady {
-			return nil, &Error{Op: "create", Ref: h.ref, Kind: ErrForeign, What: fmt.Sprintf("there is a workspace %q already", w.want.Name),
+			return nil, &Error{Op: "create", Ref: h.ref, Kind: ErrWorkspaceExists, What: fmt.Sprintf("there is a workspace %q already", w.want.Name),
 				Remedy: fmt.Sprintf("choose another name, read it with data source sandbox_workspace, or import it: terraform import <address> %d", h.ref.VMID)}
 		}
 	}

@@ -70,7 +70,8 @@ func (r *workspaceResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 		return
 	}
 	if state != nil {
-		changed := !plan.Name.Equal(state.Name) || !plan.Size.Equal(state.Size) || !plan.Storage.Equal(state.Storage) || !plan.NodeName.Equal(state.NodeName)
+		changed := !plan.Name.Equal(state.Name) || !plan.Size.Equal(state.Size) || !plan.Storage.Equal(state.Storage) || !plan.NodeName.Equal(state.NodeName) ||
+			!plan.ForkOf.Equal(state.ForkOf) || !plan.Timeouts.Equal(state.Timeouts)
 		repair := state.Status.ValueString() == statusHolderMissing
 		if repair {
 			resp.Diagnostics.AddWarning("The holder of "+state.thing()+" is gone", fmt.Sprintf(

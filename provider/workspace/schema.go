@@ -71,7 +71,7 @@ func (r *workspaceResource) Schema(_ context.Context, _ resource.SchemaRequest, 
 				PlanModifiers:       kept,
 			},
 			"fork_of": schema.StringAttribute{
-				MarkdownDescription: "Workspace, by its `id`, whose content is copied at the creation; it must be detached then. Default none: an empty volume. A change to another workspace replaces this one, content included; taking it out changes nothing.",
+				MarkdownDescription: "Workspace, by its `id`, whose content is copied at the creation; it must be detached then. Default none: an empty volume. A change to another workspace replaces this one, content included; taking it out, with `size` set, changes nothing.",
 				Optional:            true,
 				Validators:          base.ContainerIDValidators(),
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplaceIf(
