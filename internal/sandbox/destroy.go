@@ -132,6 +132,10 @@ func (m *Manager) gone(ctx context.Context, ref Ref) (bool, error) {
 	if pve.Means(err, pve.NoSuchGuest) {
 		return true, nil
 	}
+	if pve.Means(err, pve.Forbidden) {
+		// Rights that came from a Proxmox pool ended with the membership.
+		return m.pve.IDFree(ctx, ref.VMID)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -25,7 +25,7 @@ func (m *Manager) find(ctx context.Context, vmid int, hint string) (node string,
 			return hint, cfg, nil
 		}
 		if !pve.Means(hintErr, pve.NoSuchGuest, pve.NoSuchNode, pve.NodeUnreachable) {
-			return hint, nil, hintErr
+			return hint, nil, m.unseen(ctx, vmid, hint, hintErr)
 		}
 	}
 	for attempt := 0; ; attempt++ {
@@ -35,7 +35,7 @@ func (m *Manager) find(ctx context.Context, vmid int, hint string) (node string,
 		}
 		entry := guestIn(resources, vmid)
 		if entry == nil {
-			return "", nil, m.proveAbsence(vmid, hint, hintErr, resources, asked, ask)
+			return "", nil, m.unseen(ctx, vmid, hint, m.proveAbsence(vmid, hint, hintErr, resources, asked, ask))
 		}
 		if entry.Type != "lxc" {
 			return entry.Node, nil, &Error{Op: "find", Ref: Ref{VMID: vmid, Node: entry.Node}, Kind: ErrForeign,
@@ -80,6 +80,23 @@ func (m *Manager) proveAbsence(vmid int, hint string, hintErr error, resources [
 		return fmt.Errorf("no node is up that could say whether container %d exists", vmid)
 	}
 	return &Error{Op: "find", Ref: Ref{VMID: vmid, Node: hint}, Kind: ErrGone}
+}
+
+// unseen turns a refusal to show a guest into ErrGone where the server says that
+// no guest has the id: who has rights by a Proxmox pool alone loses them when the
+// guest goes, and is then refused what isn't there.
+func (m *Manager) unseen(ctx context.Context, vmid int, hint string, refusal error) error {
+	if !pve.Means(refusal, pve.Forbidden) {
+		return refusal
+	}
+	free, err := m.pve.IDFree(ctx, vmid)
+	switch {
+	case err != nil:
+		return errors.Join(refusal, err)
+	case free:
+		return &Error{Op: "find", Ref: Ref{VMID: vmid, Node: hint}, Kind: ErrGone}
+	}
+	return refusal
 }
 
 // guestIn finds a guest in the cluster's list; nil if it isn't there.

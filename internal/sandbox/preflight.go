@@ -114,7 +114,8 @@ func (m *Manager) Preflight(ctx context.Context, spec PreflightSpec) (Preflight,
 		return out, m.step("preflight", Ref{}, "read the server's version", err)
 	}
 	out.Version, out.Release = version.Version, version.Release
-	resources, err := m.pve.Lists().Resources(ctx)
+	// Not the shared list: rights may have been given a moment ago, which no write of this client shows.
+	resources, err := m.pve.ClusterResources(ctx, "")
 	if err != nil {
 		return out, m.step("preflight", Ref{}, "list the cluster's resources", err)
 	}

@@ -117,7 +117,7 @@ var needs = []Need{
 	{Feature: Pools, Privilege: "Pool.Allocate", On: Pool, For: "move containers into and out of the pool"},
 	{Feature: Pools, Privilege: "Pool.Audit", On: Pool, For: "read the pool"},
 
-	{Feature: Diagnostics, Privilege: "Sys.Audit", On: Nodes, For: "the node's firewall and status, and the tasks of others", Hides: true},
+	{Feature: Diagnostics, Privilege: "Sys.Audit", On: Nodes, For: "the node's own firewall, and the tasks of others"},
 	{Feature: Diagnostics, Privilege: "VM.Console", On: Guests, For: "the guest's firewall log"},
 
 	{Feature: Templates, Privilege: "Datastore.AllocateTemplate", On: FileStorage, For: "fetch and upload template files"},
