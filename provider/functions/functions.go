@@ -9,5 +9,6 @@ func All() []func() function.Function {
 		NewSnapshotName,
 		NewParseContainerID,
 		NewSizeMiB,
+		NewRepoSlug,
 	}
 }
