@@ -87,3 +87,18 @@ func (c *Client) DeleteFirewallIPSetEntry(ctx context.Context, scope FirewallSco
 	p.setText("digest", digest)
 	return c.del(ctx, scope.sets+"/"+escapeSegment(name)+"/"+escapeSegment(cidr), p)
 }
+
+// FirewallAlias is a name for an address or network.
+type FirewallAlias struct {
+	Name    string `pve:"name,must"`
+	CIDR    string `pve:"cidr,must"`
+	Comment string `pve:"comment"`
+	Digest  string `pve:"digest"`
+	Extra   Extra
+}
+
+// FirewallAliases lists the aliases of the datacenter. "local_network" is one
+// where somebody has set it; else the server finds out its own.
+func (c *Client) FirewallAliases(ctx context.Context) ([]FirewallAlias, error) {
+	return getList[FirewallAlias](ctx, c, "/cluster/firewall/aliases", nil)
+}

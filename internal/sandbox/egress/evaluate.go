@@ -13,6 +13,8 @@ type Connection struct {
 	From, To  netip.Addr
 	Proto     string
 	Port      int
+	// Iface is the interface that it passes, "" where that isn't known.
+	Iface string
 }
 
 // answer is whether something matches: no, yes, or not to be told from here.
@@ -66,7 +68,12 @@ func (f Filter) matches(r Rule, c Connection) answer {
 	}
 	a := both(f.holds(r.Source, c.From), f.holds(r.Dest, c.To))
 	a = both(a, matchesService(r, c))
-	if r.Iface != "" && r.Iface != "net0" {
+	switch r.Iface {
+	case "", c.Iface:
+	default:
+		if c.Iface != "" {
+			return no
+		}
 		a = both(a, unsure)
 	}
 	return a

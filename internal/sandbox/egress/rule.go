@@ -53,6 +53,15 @@ func fromServer(r pve.FirewallRule) Rule {
 	}
 }
 
+// FromServer are rules as the server lists them.
+func FromServer(rules []pve.FirewallRule) []Rule {
+	out := make([]Rule, 0, len(rules))
+	for _, r := range rules {
+		out = append(out, fromServer(r))
+	}
+	return out
+}
+
 // toServer is a rule as it is sent.
 func (r Rule) toServer() pve.FirewallRule {
 	return pve.FirewallRule{

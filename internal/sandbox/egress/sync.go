@@ -51,9 +51,17 @@ func numbered(rules []Rule) string {
 // brought to want; the second time the error is a *ConflictError that shows both
 // lists. An answer that got lost is no conflict: the list says what was done.
 func SyncRules(ctx context.Context, api API, scope pve.FirewallScope, have *List, want []Rule) (List, error) {
-	w := &writer{api: api, scope: scope, want: normal(want)}
+	want = normal(want)
+	return SyncPart(ctx, api, scope, have, func([]Rule) []Rule { return want })
+}
+
+// SyncPart is SyncRules for a list of which only a part is ours: want is asked,
+// each time that the list was read, what becomes of it. Rules that it hands back as
+// they are aren't touched.
+func SyncPart(ctx context.Context, api API, scope pve.FirewallScope, have *List, want func(have []Rule) []Rule) (List, error) {
+	w := &writer{api: api, scope: scope, wanted: want}
 	if have != nil {
-		w.list = *have
+		w.list, w.want = *have, want(have.Rules)
 	} else if err := w.read(ctx); err != nil {
 		return List{}, err
 	}
@@ -99,7 +107,9 @@ func passing(err error) bool {
 type writer struct {
 	api   API
 	scope pve.FirewallScope
-	want  []Rule
+	// wanted says what a list becomes, want what the one that was read last does.
+	wanted func([]Rule) []Rule
+	want   []Rule
 	// list is what the server is believed to hold.
 	list List
 	// careful reads the digest before every call.
@@ -109,7 +119,7 @@ type writer struct {
 func (w *writer) read(ctx context.Context) error {
 	l, err := ReadRules(ctx, w.api, w.scope)
 	if err == nil {
-		w.list = l
+		w.list, w.want = l, w.wanted(l.Rules)
 	}
 	return err
 }
