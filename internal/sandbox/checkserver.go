@@ -39,6 +39,13 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 		if spec.DiskGiB != nil && prior.DiskGiB > 0 && float64(*spec.DiskGiB) < prior.DiskGiB {
 			p = append(p, shrinkProblem(*spec.DiskGiB, prior.DiskGiB))
 		}
+		if spec.SnapshotBeforeUpdate {
+			unable, err := m.checkSnapshotBefore(ctx, prior.Ref)
+			if err != nil {
+				return nil, err
+			}
+			p = append(p, unable...)
+		}
 		if spec.Network.Bridge != prior.Network.Bridge {
 			m.checkBridgeExists(ctx, &p, spec, cmp.Or(spec.NodeName, prior.Node))
 		}

@@ -59,7 +59,7 @@ func (m *Model) fill(s sandbox.Sandbox) {
 			"host_key": textOrNull(s.SSH.HostKey),
 		})
 	}
-	m.Posture = postureObject(s.Posture)
+	m.fillPosture(s.Posture)
 	m.TemplateCurrent = types.BoolPointerValue(s.TemplateCurrent)
 	m.settled()
 }
@@ -146,7 +146,24 @@ func (m *Model) fillNetwork(s sandbox.NetworkState) {
 		"ipv4":        spelled(value.AddressType, before["ipv4"], ipv4),
 		"gateway":     spelled(value.AddressType, before["gateway"], s.Gateway),
 		"ipv6":        spelled(value.AddressType, before["ipv6"], s.IPv6),
+
+		"mode":           modeOf(s.Mode),
+		"firewall_group": kept(before, "firewall_group", types.StringNull()),
+		"allow":          kept(before, "allow", types.ListNull(allowType)),
+		"proof":          kept(before, "proof", types.StringValue(string(sandbox.ProofGuarded))),
+		"canaries":       kept(before, "canaries", types.ListNull(types.StringType)),
 	})
+}
+
+// modeOf is the mode that the marker says; a container that was never managed has none.
+func modeOf(mode sandbox.NetworkMode) types.String { return textOrNull(string(mode)) }
+
+// kept is what the model held of an attribute that only the configuration can say.
+func kept(before map[string]attr.Value, name string, otherwise attr.Value) attr.Value {
+	if v, ok := before[name]; ok && !v.IsUnknown() {
+		return v
+	}
+	return otherwise
 }
 
 // spelled is what the server says, in the spelling of before when that means the same. "" is null.
@@ -181,6 +198,14 @@ func keepUnlessSaid(v *types.String, said string) {
 	}
 }
 
+// fillPosture keeps the proof of before where the wall wasn't tried anew.
+func (m *Model) fillPosture(p sandbox.Posture) {
+	if before, ok := m.Posture.Attributes()["proof"].(types.String); ok && p.Proof == "" && known(before) {
+		p.Proof = before.ValueString()
+	}
+	m.Posture = postureObject(p)
+}
+
 func postureObject(p sandbox.Posture) types.Object {
 	raw := make([]string, 0, len(p.Raw))
 	for _, line := range p.Raw {
@@ -192,6 +217,10 @@ func postureObject(p sandbox.Posture) types.Object {
 	if p.Pending != nil {
 		pending = textList(p.Pending)
 	}
+	firewall := types.ListNull(types.StringType)
+	if p.Firewall != nil {
+		firewall = textList(p.Firewall)
+	}
 	return types.ObjectValueMust(postureTypes, map[string]attr.Value{
 		"unprivileged": types.BoolValue(p.Unprivileged),
 		"features":     textList(p.Features),
@@ -201,6 +230,8 @@ func postureObject(p sandbox.Posture) types.Object {
 		"hookscript":   textOrNull(p.Hookscript),
 		"extra_nics":   textList(p.ExtraNICs),
 		"pending":      pending,
+		"firewall":     firewall,
+		"proof":        textOrNull(p.Proof),
 	})
 }
 
@@ -224,7 +255,16 @@ func postureOf(object types.Object) (sandbox.Posture, bool) {
 		Raw:          rawPairs(list("raw")),
 		Hookscript:   hookscript.ValueString(),
 		ExtraNICs:    list("extra_nics"),
+		Firewall:     listOrNil(attributes["firewall"]),
 	}, true
+}
+
+// listOrNil keeps a list that is null apart from an empty one.
+func listOrNil(v attr.Value) []string {
+	if l, ok := v.(types.List); ok && known(l) {
+		return nonNil(texts(l))
+	}
+	return nil
 }
 
 // rawPairs takes "key: value" lines apart.
@@ -240,11 +280,12 @@ func rawPairs(lines []string) [][]string {
 func timingsObject(t sandbox.Timings) types.Object {
 	ms := func(d time.Duration) types.Int64 { return types.Int64Value(d.Milliseconds()) }
 	return types.ObjectValueMust(timingTypes, map[string]attr.Value{
-		"clone":   ms(t.Clone),
-		"start":   ms(t.Start),
-		"address": ms(t.Address),
-		"ssh":     ms(t.SSH),
-		"total":   ms(t.Total),
+		"clone":    ms(t.Clone),
+		"start":    ms(t.Start),
+		"address":  ms(t.Address),
+		"firewall": ms(t.Firewall),
+		"ssh":      ms(t.SSH),
+		"total":    ms(t.Total),
 	})
 }
 

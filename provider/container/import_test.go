@@ -63,7 +63,7 @@ func TestAfterAnImportOnlyAnotherTemplateReplaces(t *testing.T) {
 			t.Errorf("%v replaces because of %v", config, plan.Replace)
 		}
 	}
-	plan := server.Plan(t, r, values{"hostname": "web-1", "template_file_id": env.TemplateFile})
+	plan := server.Plan(t, r, values{"hostname": "web-1", "template_file_id": env.TemplateFile, "cores": 1})
 	protocoltest.NoErrors(t, plan.Diags)
 	if plan.Action() != "replace" {
 		t.Errorf("another source planned %s", plan.Action())

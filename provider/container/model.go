@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
@@ -55,9 +56,12 @@ type Model struct {
 	AuthorizedKeysWO        types.List  `tfsdk:"authorized_keys_wo"`
 	AuthorizedKeysWOVersion types.Int64 `tfsdk:"authorized_keys_wo_version"`
 
-	WaitFor           types.String   `tfsdk:"wait_for"`
-	RestartWhenNeeded types.Bool     `tfsdk:"restart_when_needed"`
-	Timeouts          timeouts.Value `tfsdk:"timeouts"`
+	AllowRisks types.List `tfsdk:"allow_risks"`
+
+	WaitFor              types.String   `tfsdk:"wait_for"`
+	RestartWhenNeeded    types.Bool     `tfsdk:"restart_when_needed"`
+	SnapshotBeforeUpdate types.Bool     `tfsdk:"snapshot_before_update"`
+	Timeouts             timeouts.Value `tfsdk:"timeouts"`
 
 	IPv4Address types.String `tfsdk:"ipv4_address"`
 	IPv6Address types.String `tfsdk:"ipv6_address"`
@@ -77,6 +81,25 @@ type NetworkModel struct {
 	IPv4       value.String  `tfsdk:"ipv4"`
 	Gateway    value.String  `tfsdk:"gateway"`
 	IPv6       value.String  `tfsdk:"ipv6"`
+
+	Mode          types.String `tfsdk:"mode"`
+	FirewallGroup types.String `tfsdk:"firewall_group"`
+	Allow         types.List   `tfsdk:"allow"`
+	Proof         types.String `tfsdk:"proof"`
+	Canaries      types.List   `tfsdk:"canaries"`
+}
+
+// allowModel is an element of network.allow.
+type allowModel struct {
+	To       types.String `tfsdk:"to"`
+	Ports    types.String `tfsdk:"ports"`
+	Protocol types.String `tfsdk:"protocol"`
+}
+
+// riskModel is an element of allow_risks.
+type riskModel struct {
+	Rule   types.String `tfsdk:"rule"`
+	Reason types.String `tfsdk:"reason"`
 }
 
 type dnsModel struct {
@@ -149,6 +172,8 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 
 		WaitFor:           sandbox.WaitFor(m.WaitFor.ValueString()),
 		RestartWhenNeeded: m.RestartWhenNeeded.ValueBool(),
+
+		SnapshotBeforeUpdate: m.SnapshotBeforeUpdate.ValueBool(),
 	}
 	if known(m.CPULimit) {
 		limit := m.CPULimit.ValueFloat64()
@@ -157,6 +182,9 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 	if known(m.Nesting) {
 		nesting := m.Nesting.ValueBool()
 		spec.Nesting = &nesting
+	}
+	for _, r := range elements[riskModel](ctx, diags, m.AllowRisks) {
+		spec.AllowRisks = append(spec.AllowRisks, sandbox.Risk{Rule: r.Rule.ValueString(), Reason: r.Reason.ValueString()})
 	}
 	spec.Tags, _ = m.Tags.Normalised()
 	if known(m.Startup) {
@@ -176,7 +204,17 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 
 func (m *Model) networkSpec(ctx context.Context, diags *diag.Diagnostics) sandbox.Network {
 	n := as[NetworkModel](ctx, diags, m.Network)
+	var allow []egress.Allow
+	for _, a := range elements[allowModel](ctx, diags, n.Allow) {
+		allow = append(allow, egress.Allow{To: a.To.ValueString(), Ports: a.Ports.ValueString(), Protocol: a.Protocol.ValueString()})
+	}
 	return sandbox.Network{
+		Mode:          sandbox.NetworkMode(n.Mode.ValueString()),
+		FirewallGroup: n.FirewallGroup.ValueString(),
+		Allow:         allow,
+		Proof:         sandbox.Proof(n.Proof.ValueString()),
+		Canaries:      texts(n.Canaries),
+
 		Bridge:       n.Bridge.ValueString(),
 		VLANID:       int(n.VLANID.ValueInt64()),
 		MTU:          int(n.MTU.ValueInt64()),
@@ -258,19 +296,23 @@ func imported() *Model {
 		OnTemplateChange:  types.StringValue(replaceOnChange),
 		WaitFor:           types.StringValue(string(sandbox.WaitForSSH)),
 		RestartWhenNeeded: types.BoolValue(false),
-		Started:           types.BoolValue(true),
-		Tags:              value.NullTags(),
-		Description:       value.DescriptionType.Null(),
-		Network:           types.ObjectNull(networkTypes),
-		DNS:               types.ObjectNull(dnsTypes),
-		Workspace:         types.ListNull(workspaceType),
-		Startup:           types.ObjectNull(startupTypes),
-		AuthorizedKeys:    types.ListNull(types.StringType),
-		AuthorizedKeysWO:  types.ListNull(types.StringType),
-		SSH:               types.ObjectNull(sshTypes),
-		Posture:           types.ObjectNull(postureTypes),
-		Timings:           types.ObjectNull(timingTypes),
-		Timeouts:          base.NullTimeouts(),
+
+		SnapshotBeforeUpdate: types.BoolValue(false),
+
+		Started:          types.BoolValue(true),
+		Tags:             value.NullTags(),
+		Description:      value.DescriptionType.Null(),
+		Network:          types.ObjectNull(networkTypes),
+		DNS:              types.ObjectNull(dnsTypes),
+		Workspace:        types.ListNull(workspaceType),
+		Startup:          types.ObjectNull(startupTypes),
+		AllowRisks:       types.ListNull(riskType),
+		AuthorizedKeys:   types.ListNull(types.StringType),
+		AuthorizedKeysWO: types.ListNull(types.StringType),
+		SSH:              types.ObjectNull(sshTypes),
+		Posture:          types.ObjectNull(postureTypes),
+		Timings:          types.ObjectNull(timingTypes),
+		Timeouts:         base.NullTimeouts(),
 	}
 }
 
@@ -281,5 +323,15 @@ func as[T any](ctx context.Context, diags *diag.Diagnostics, object types.Object
 		return out
 	}
 	diags.Append(object.As(ctx, &out, basetypes.ObjectAsOptions{})...)
+	return out
+}
+
+// elements opens a list of nested objects; none where it is null or unknown.
+func elements[T any](ctx context.Context, diags *diag.Diagnostics, list types.List) []T {
+	if !known(list) {
+		return nil
+	}
+	var out []T
+	diags.Append(list.ElementsAs(ctx, &out, true)...)
 	return out
 }

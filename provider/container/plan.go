@@ -61,6 +61,8 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 	resp.RequiresReplace = append(resp.RequiresReplace, sourceReplacements(&plan, state)...)
 	if changed {
 		r.check(ctx, &resp.Diagnostics, &plan, &config, state)
+	} else {
+		r.checkSwitch(ctx, resp, &plan)
 	}
 }
 
@@ -140,6 +142,11 @@ func (r *containerResource) planRepairs(ctx context.Context, req resource.Modify
 	if recall[bool](ctx, req.Private, &resp.Diagnostics, keyUnfinished) {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("Container %s is unfinished", state.ID.ValueString()),
 			"Its creation was interrupted. This plan finishes it in place.")
+		forced = true
+	}
+	if name := recall[string](ctx, req.Private, &resp.Diagnostics, keyRollback); name != "" {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("A rollback of container %s is unfinished", state.ID.ValueString()), fmt.Sprintf(
+			"Its rollback to the snapshot %q was cut off, so that it may be without what has changed since the snapshot. This plan puts that back.", name))
 		forced = true
 	}
 	if postureIsForced(ctx, req, resp, state) {

@@ -24,15 +24,36 @@ func (r *containerResource) planNetwork(ctx context.Context, diags *diag.Diagnos
 		s = as[NetworkModel](ctx, diags, state.Network)
 	}
 	plan.Network = types.ObjectValueMust(networkTypes, map[string]attr.Value{
-		"bridge":      r.planBridge(c, s, state),
-		"vlan_id":     c.VLANID,
-		"mtu":         c.MTU,
-		"rate_limit":  c.RateLimit,
-		"mac_address": planMAC(c, s, state),
-		"ipv4":        r.planIPv4(c, s),
-		"gateway":     r.planGateway(c, s),
-		"ipv6":        said(c.IPv6, s.IPv6, value.AddressType.Known(sandbox.AddressNone)),
+		"bridge":         r.planBridge(c, s, state),
+		"vlan_id":        c.VLANID,
+		"mtu":            c.MTU,
+		"rate_limit":     c.RateLimit,
+		"mac_address":    planMAC(c, s, state),
+		"ipv4":           r.planIPv4(c, s),
+		"gateway":        r.planGateway(c, s),
+		"mode":           textOr(c.Mode, string(sandbox.DefaultMode)),
+		"firewall_group": c.FirewallGroup,
+		"allow":          listOr(c.Allow, allowType),
+		"proof":          textOr(c.Proof, string(sandbox.ProofGuarded)),
+		"canaries":       listOr(c.Canaries, types.StringType),
+		"ipv6":           said(c.IPv6, s.IPv6, value.AddressType.Known(sandbox.AddressNone)),
 	})
+}
+
+// textOr is the configured value, or the default.
+func textOr(config types.String, otherwise string) types.String {
+	if config.IsNull() {
+		return types.StringValue(otherwise)
+	}
+	return config
+}
+
+// listOr gives a list that isn't configured its type.
+func listOr(config types.List, element attr.Type) types.List {
+	if config.IsNull() {
+		return types.ListNull(element)
+	}
+	return config
 }
 
 // said is the configured value, in the state's spelling if that means the same, or the default.

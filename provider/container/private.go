@@ -20,6 +20,9 @@ const (
 	keyBaseline = "baseline"
 	// keyPending is true while the last update left settings that wait for a restart.
 	keyPending = "pending"
+	// keyRollback names the snapshot of a rollback that was cut, from the refresh that saw it until an update has
+	// completed it.
+	keyRollback = "rollback"
 )
 
 // private is the private state of a request or a response.
@@ -59,8 +62,17 @@ func baseline(ctx context.Context, p private, diags *diag.Diagnostics) *sandbox.
 
 // takeBaseline makes posture what later refreshes are compared with.
 func takeBaseline(ctx context.Context, p private, diags *diag.Diagnostics, posture sandbox.Posture) {
-	posture.Pending = nil // passes by itself
+	posture.Pending, posture.Proof = nil, "" // pass by themselves
 	remember(ctx, p, diags, keyBaseline, posture)
+}
+
+// noteRollback keeps in mind whether a rollback was cut.
+func noteRollback(ctx context.Context, p private, diags *diag.Diagnostics, s sandbox.Sandbox) {
+	if s.RollingBack != "" {
+		remember(ctx, p, diags, keyRollback, s.RollingBack)
+	} else {
+		forget(ctx, p, diags, keyRollback)
+	}
 }
 
 // forget removes a key.

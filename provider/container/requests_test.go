@@ -8,27 +8,46 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/internal/protocoltest"
 )
 
+// unmanaged and managed are the interface without and with a firewall of the provider's.
+var (
+	unmanaged = values{"mode": "unmanaged"}
+	managed   = values{"mode": "nat"}
+)
+
 func TestARefreshOfManySharesItsLists(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsLab(t, "counts requests")
+	for name, test := range map[string]struct {
+		network   values
+		perGuest  int
+		onceAPlan int // whether the datacenter's firewall is on
+	}{"unmanaged": {unmanaged, 1, 0}, "managed": {managed, 3, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refreshOfMany(t, test.network, test.perGuest, test.onceAPlan)
+		})
+	}
+}
+
+func refreshOfMany(t *testing.T, network values, perGuest, onceAPlan int) {
 	env := acctest.New(t)
 	server := protocoltest.For(t, env, nil)
 	var fleet []*protocoltest.Resource
 	for i := range 5 {
-		fleet = append(fleet, create(t, server, values{"hostname": fmt.Sprintf("web-%d", i)}))
+		fleet = append(fleet, create(t, server, values{"hostname": fmt.Sprintf("web-%d", i), "network": network}))
 	}
 	server = protocoltest.For(t, env, nil)
 	if err := env.Lab.Control.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range fleet {
-		settled(t, server, r, values{"hostname": fmt.Sprintf("web-%d", i)})
+		settled(t, server, r, values{"hostname": fmt.Sprintf("web-%d", i), "network": network})
 	}
 	report, err := env.Lab.Control.Requests(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most := len(fleet) + 1 + len(env.Nodes); report.Total > most {
+	if most := perGuest*len(fleet) + 1 + len(env.Nodes) + onceAPlan; report.Total > most {
 		for _, request := range report.Entries {
 			t.Logf("%s %s", request.Method, request.Path)
 		}
@@ -39,10 +58,26 @@ func TestARefreshOfManySharesItsLists(t *testing.T) {
 func TestACreationNeedsFewRequests(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsLab(t, "counts requests")
+	for name, test := range map[string]struct {
+		network values
+		most    int
+	}{
+		"unmanaged": {unmanaged, 8},
+		// Four of them are asked once a run: the template, the datacenter's switch, the nodes' addresses and their resolver.
+		"managed": {managed, 18 + 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			creation(t, test.network, test.most)
+		})
+	}
+}
+
+func creation(t *testing.T, network values, most int) {
 	env := acctest.New(t)
 	server := protocoltest.For(t, env, nil)
 	r := server.NewResource(t, resourceType)
-	plan := server.Plan(t, r, values{"hostname": "web-1", "memory": 256})
+	plan := server.Plan(t, r, values{"hostname": "web-1", "memory": 256, "network": network})
 	protocoltest.NoErrors(t, plan.Diags)
 	if err := env.Lab.Control.ResetRequests(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,11 +94,11 @@ func TestACreationNeedsFewRequests(t *testing.T) {
 			polls++
 		}
 	}
-	if report.Total-polls > 8 {
+	if report.Total-polls > most {
 		for _, request := range report.Entries {
 			t.Logf("%s %s", request.Method, request.Path)
 		}
-		t.Errorf("%d requests and %d polls, at most 8", report.Total-polls, polls)
+		t.Errorf("%d requests and %d polls, at most %d", report.Total-polls, polls, most)
 	}
 	protocoltest.NoErrors(t, server.Destroy(t, t.Context(), r))
 }

@@ -128,8 +128,13 @@ func interruptedDetail(err error) string {
 
 // afterApply writes down what the refreshes to come compare with.
 func afterApply(ctx context.Context, p private, diags *diag.Diagnostics, s sandbox.Sandbox, created bool) {
-	if created || baseline(ctx, p, diags) == nil {
+	before := baseline(ctx, p, diags)
+	if created || before == nil {
 		takeBaseline(ctx, p, diags, s.Posture)
+	} else {
+		// An update leaves the firewall as it is meant to be; the rest is as it was at the creation.
+		before.Firewall = s.Posture.Firewall
+		takeBaseline(ctx, p, diags, *before)
 	}
 	if len(s.Posture.Pending) > 0 {
 		remember(ctx, p, diags, keyPending, true)
@@ -162,6 +167,7 @@ func (r *containerResource) Read(ctx context.Context, req resource.ReadRequest, 
 		return
 	}
 	state.fill(s)
+	noteRollback(ctx, resp.Private, &resp.Diagnostics, s)
 	if prior.WithPending && len(s.Posture.Pending) == 0 {
 		forget(ctx, resp.Private, &resp.Diagnostics, keyPending)
 	}
@@ -186,7 +192,10 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 	prior.Baseline = baseline(ctx, req.Private, &resp.Diagnostics)
 	prior.WithPending = true
 	from, to := state.spec(ctx, &resp.Diagnostics), plan.asked(ctx, &config, &resp.Diagnostics)
-	if unfinished || keysChanged(&state, &plan) {
+	// Keys are written again whenever the container's disk may have been set back since.
+	rolledBack := recall[string](ctx, req.Private, &resp.Diagnostics, keyRollback) != ""
+	starts := plan.Started.ValueBool() && !state.Started.ValueBool()
+	if unfinished || rolledBack || starts || keysChanged(&state, &plan) {
 		withKeys(&to, &plan, &config)
 	}
 	if resp.Diagnostics.HasError() {
@@ -203,6 +212,7 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 		base.AddError(&resp.Diagnostics, "update", fmt.Sprintf("container %d (%s)", prior.Ref.VMID, to.Hostname), err)
 		return
 	}
+	plan.Posture = state.Posture // the proof of before, where the wall wasn't tried anew
 	plan.fill(outcome.Sandbox)
 	if plan.TemplateCurrent.IsNull() {
 		plan.TemplateCurrent = state.TemplateCurrent // an update doesn't look at the template
@@ -213,6 +223,7 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 		forget(ctx, resp.Private, &resp.Diagnostics, keyTask)
 	}
 	afterApply(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox, unfinished)
+	noteRollback(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 

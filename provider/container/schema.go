@@ -58,7 +58,7 @@ func (r *containerResource) Schema(_ context.Context, _ resource.SchemaRequest, 
 		"workspace": workspaceAttribute(),
 	}
 	for _, group := range []map[string]schema.Attribute{
-		sourceAttributes(), sizeAttributes(), behaviourAttributes(), keyAttributes(), computedAttributes(),
+		sourceAttributes(), sizeAttributes(), behaviourAttributes(), keyAttributes(), policyAttributes(), computedAttributes(),
 	} {
 		for name, attribute := range group {
 			attributes[name] = attribute
@@ -255,6 +255,13 @@ func behaviourAttributes() map[string]schema.Attribute {
 		"restart_when_needed": schema.BoolAttribute{
 			MarkdownDescription: "Restart a running container when a change needs it, and when settings wait for a restart (`posture.pending`). With `false` (default) such changes wait for the next start, and the apply warns. " +
 				"Switching it on restarts the container if something waits.",
+			Optional: true,
+			Computed: true,
+			Default:  booldefault.StaticBool(false),
+		},
+		"snapshot_before_update": schema.BoolAttribute{
+			MarkdownDescription: "Take a snapshot before an update that restarts the container (see `restart_when_needed`, and a migration) or changes one of its volumes (a larger `disk`). " +
+				"It is named `before-update-` and the time; only the newest of them is kept. An update that can't have its snapshot fails before it changes anything. Default `false`." + local,
 			Optional: true,
 			Computed: true,
 			Default:  booldefault.StaticBool(false),

@@ -17,11 +17,12 @@ var (
 		"host_key": types.StringType,
 	}
 	timingTypes = map[string]attr.Type{
-		"clone":   types.Int64Type,
-		"start":   types.Int64Type,
-		"address": types.Int64Type,
-		"ssh":     types.Int64Type,
-		"total":   types.Int64Type,
+		"clone":    types.Int64Type,
+		"start":    types.Int64Type,
+		"address":  types.Int64Type,
+		"firewall": types.Int64Type,
+		"ssh":      types.Int64Type,
+		"total":    types.Int64Type,
 	}
 	postureTypes = map[string]attr.Type{
 		"unprivileged": types.BoolType,
@@ -32,6 +33,8 @@ var (
 		"hookscript":   types.StringType,
 		"extra_nics":   types.ListType{ElemType: types.StringType},
 		"pending":      types.ListType{ElemType: types.StringType},
+		"firewall":     types.ListType{ElemType: types.StringType},
+		"proof":        types.StringType,
 	}
 )
 
@@ -71,11 +74,12 @@ func computedAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "How long the steps of the creation took, in milliseconds; null after an import.",
 			Computed:            true,
 			Attributes: map[string]schema.Attribute{
-				"clone":   computedNumber("The clone, or unpacking the template file, in milliseconds, the wait for other clones of the template included."),
-				"start":   computedNumber("The start task, in milliseconds."),
-				"address": computedNumber("From the end of the start until an address was known, in milliseconds."),
-				"ssh":     computedNumber("From then until a login succeeded, in milliseconds."),
-				"total":   computedNumber("Everything, in milliseconds."),
+				"clone":    computedNumber("The clone, or unpacking the template file, in milliseconds, the wait for other clones of the template included."),
+				"start":    computedNumber("The start task, in milliseconds."),
+				"firewall": computedNumber("The wait for the server's firewall rules to bite, with the link held down, in milliseconds. The boot goes on meanwhile."),
+				"address":  computedNumber("From the end of the start until an address was known, in milliseconds."),
+				"ssh":      computedNumber("From then until a login succeeded, in milliseconds."),
+				"total":    computedNumber("Everything, in milliseconds."),
 			},
 		},
 		"posture": schema.SingleNestedAttribute{
@@ -93,6 +97,8 @@ func computedAttributes() map[string]schema.Attribute {
 				"raw":        computedList("Raw lines, such as `lxc.apparmor.profile: unconfined`."),
 				"hookscript": computedText("Script that the node runs at the container's start and stop; null if none."),
 				"extra_nics": computedList("Interfaces beside `net0`; a sandbox has none."),
+				"firewall":   computedList("The container's own firewall, one line for each switch, the interface's flag and link, and each rule in its order. Null with `network.mode = \"unmanaged\"`."),
+				"proof":      computedText("How the network mode was proved when it was last put into force: `probed` (forbidden canaries were seen open from here and closed from inside), `simulated` (the same in a lab that sends no packets), `readback` (the rules were written, read back and had their time), `none`."),
 				"pending":    computedList("Settings that wait for a restart; null where that wasn't asked for (see `restart_when_needed`)."),
 			},
 		},

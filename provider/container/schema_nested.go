@@ -71,6 +71,49 @@ func networkAttribute() schema.Attribute {
 				Computed:            true,
 				Validators:          []validator.String{ipv6Setting()},
 			},
+			"mode": schema.StringAttribute{
+				MarkdownDescription: "What the container may reach: `nat` (default) drops private, link-local, tailnet and metadata ranges and lets everything else out; `web` lets only DNS, TCP 80 and 443 out; `allowlist` only DNS and what `allow` names; `off` nothing at all, not even DNS. " +
+					"In each of them, only SSH from the provider's `management_cidrs` gets in. `unmanaged` leaves the firewall alone, which each plan warns about. A change of a running container is applied in place: when the new rules bite, its link goes down for a moment, so that connections opened under the old ones end.",
+				Optional:   true,
+				Computed:   true,
+				Validators: []validator.String{stringvalidator.OneOf("nat", "off", "web", "allowlist", "unmanaged")},
+			},
+			"firewall_group": schema.StringAttribute{
+				MarkdownDescription: "Security group of the datacenter that holds the rules of `mode`. It must exist when the container is made. Default: the rules are written to the container's own firewall." + live,
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.LengthBetween(2, 18)},
+			},
+			"allow": schema.ListNestedAttribute{
+				MarkdownDescription: "Exceptions from `mode`; with `allowlist`, all that is let out. Default none." + live,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"to": schema.StringAttribute{
+						MarkdownDescription: "Address or network in CIDR form.",
+						Required:            true,
+					},
+					"ports": schema.StringAttribute{
+						MarkdownDescription: "Destination ports, such as `80,443,8000:8100`. Default all.",
+						Optional:            true,
+					},
+					"protocol": schema.StringAttribute{
+						MarkdownDescription: "Protocol, such as `tcp`. Default all, and `tcp` where `ports` are given.",
+						Optional:            true,
+					},
+				}},
+			},
+			"proof": schema.StringAttribute{
+				MarkdownDescription: "How sure the firewall must be before the container counts as ready. `guarded` (default): its link stays down until the rules surely bite (the provider's `firewall_settle`), then the `canaries` are tried from inside. `probed`: the link is up at once and the canaries are tried before it is ready, for templates whose boot runs nothing foreign. `none`: neither, which each plan warns about." + local,
+				Optional:            true,
+				Computed:            true,
+				Validators:          []validator.String{stringvalidator.OneOf("guarded", "probed", "none")},
+			},
+			"canaries": schema.ListAttribute{
+				MarkdownDescription: "Listeners, `address:port`, that are tried from inside over SSH. One that the mode forbids counts only when it answers us; if the container reaches it too, its link goes down, it is stopped and the apply fails. One that is allowed and unreachable is a warning. Default none: the rules are written and read back, and a warning says that they weren't tried." + local,
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
+			},
 		},
 	}
 }

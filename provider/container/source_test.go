@@ -19,7 +19,7 @@ func TestAContainerFromATemplateFile(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
 	server := protocoltest.For(t, env, nil)
-	config := values{"hostname": "web-1", "template_file_id": env.TemplateFile, "memory": 128, "disk": 2, "authorized_keys": []string{key}}
+	config := values{"hostname": "web-1", "template_file_id": env.TemplateFile, "cores": 1, "memory": 128, "disk": 2, "authorized_keys": []string{key}}
 	r := create(t, server, config)
 	for path, want := range map[string]any{
 		"template_id": nil, "template_file_id": env.TemplateFile, "status": "running", "storage": env.Storage, "disk": 2.0,
@@ -102,7 +102,7 @@ func TestAnotherTemplateReplacesUnlessItIsKept(t *testing.T) {
 	}{
 		"the same":          {values{"hostname": "web-1", "template_id": env.TemplateID}, "no-op"},
 		"another, kept":     {values{"hostname": "web-1", "template_id": other, "on_template_change": "keep"}, "update"},
-		"a file, not kept":  {values{"hostname": "web-1", "template_file_id": env.TemplateFile}, "replace"},
+		"a file, not kept":  {values{"hostname": "web-1", "template_file_id": env.TemplateFile, "cores": 1}, "replace"},
 		"unknown, not kept": {values{"hostname": "web-1", "template_id": protocoltest.Unknown}, "replace"},
 		"unknown, but kept": {values{"hostname": "web-1", "template_id": protocoltest.Unknown, "on_template_change": "keep"}, "update"},
 	} {

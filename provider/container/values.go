@@ -20,6 +20,12 @@ var (
 		"ipv4":        value.AddressType,
 		"gateway":     value.AddressType,
 		"ipv6":        value.AddressType,
+
+		"mode":           types.StringType,
+		"firewall_group": types.StringType,
+		"allow":          types.ListType{ElemType: allowType},
+		"proof":          types.StringType,
+		"canaries":       types.ListType{ElemType: types.StringType},
 	}
 	dnsTypes = map[string]attr.Type{
 		"servers": types.ListType{ElemType: types.StringType},

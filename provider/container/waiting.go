@@ -32,7 +32,7 @@ func waiting(config *Model) waits {
 		"tags": config.Tags, "description": config.Description, "protection": config.Protection, "on_boot": config.OnBoot,
 		"startup": config.Startup, "started": config.Started, "network": config.Network, "dns": config.DNS,
 		"authorized_keys": config.AuthorizedKeys, "authorized_keys_wo": config.AuthorizedKeysWO, "wait_for": config.WaitFor,
-		"restart_when_needed": config.RestartWhenNeeded, "workspace": config.Workspace,
+		"restart_when_needed": config.RestartWhenNeeded, "snapshot_before_update": config.SnapshotBeforeUpdate, "workspace": config.Workspace,
 	} {
 		if holdsUnknown(v) {
 			out[name] = true
