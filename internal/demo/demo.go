@@ -22,7 +22,7 @@ type Options struct {
 	Out io.Writer
 	// Verbose also shows what the command line prints.
 	Verbose bool
-	// Engine runs the guests: "sim", simulated in this process. Others are for later versions.
+	// Engine runs the guests: "sim" (if empty), simulated in this process, or "ns", real Linux containers.
 	Engine string
 }
 
@@ -49,10 +49,10 @@ type member struct {
 // Run gives the demo.
 func Run(ctx context.Context, options Options) (err error) {
 	if options.Engine == "" {
-		options.Engine = "sim"
+		options.Engine = lab.EngineSim
 	}
-	if options.Engine != "sim" {
-		return fmt.Errorf("engine %q is not part of this version; it has \"sim\"", options.Engine)
+	if err := lab.CheckEngine(options.Engine); err != nil {
+		return err
 	}
 	r := &run{Options: options, narrator: &narrator{out: options.Out}}
 	if r.root, err = tfcli.RepositoryRoot(); err != nil {

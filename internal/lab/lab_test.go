@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 func start(t *testing.T, o Options) *Lab {
 	t.Helper()
+	o.EngineName = os.Getenv("SANDBOX_LAB_ENGINE")
 	l, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +116,10 @@ func loginTo(t *testing.T, l *Lab, address string) (*ssh.Client, string) {
 	}
 	t.Cleanup(func() { _ = jump.Close() })
 	conn, err := jump.Dial("tcp", address+":22")
+	for err != nil && strings.Contains(err.Error(), "refused") && t.Context().Err() == nil { // real guests need a moment to boot
+		time.Sleep(5 * time.Millisecond)
+		conn, err = jump.Dial("tcp", address+":22")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +190,7 @@ func TestSnapshotsCoverTheGuestsFiles(t *testing.T) {
 func TestAKeptLabComesBackWithItsGuestsDown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first, err := Start(context.Background(), Options{Dir: dir})
+	first, err := Start(context.Background(), Options{Dir: dir, EngineName: os.Getenv("SANDBOX_LAB_ENGINE")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package ns
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -11,6 +12,9 @@ import (
 
 // New says that there are no Linux containers here.
 func New(Options) (engine.Engine, error) { return nil, Check() }
+
+// BuildImages says so too.
+func BuildImages(context.Context, Options, ...string) error { return Check() }
 
 // Check says why.
 func Check() error {
