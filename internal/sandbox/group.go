@@ -146,8 +146,14 @@ func (m *Manager) RenderGroup(ctx context.Context, spec GroupSpec, resolved map[
 		return f, nil
 	}
 	f, err := egress.Render(m.groupPolicy(ctx, spec, resolved), egress.Naming{Scope: egress.DatacenterSets, Prefix: spec.Name})
+	for i := range f.Sets {
+		f.Sets[i].Comment = m.setMark() + f.Sets[i].Comment
+	}
 	return f, asProblems(err)
 }
+
+// setMark begins the comment of every IP set that is ours.
+func (m *Manager) setMark() string { return "sandbox_firewall_group owner=" + m.settings.Owner + ": " }
 
 // asProblems turns what a policy can't do into problems of a specification.
 func asProblems(err error) error {
@@ -189,12 +195,17 @@ func ownSets(group string, rules []egress.Rule) []string {
 	var out []string
 	for _, r := range rules {
 		name, ok := strings.CutPrefix(r.Dest, "+"+string(egress.DatacenterSets)+"/")
-		if ok && (strings.HasPrefix(name, group+"-allow") || strings.HasPrefix(name, group+"-inside")) && !slices.Contains(out, name) {
+		if ok && ofGroup(name, group) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// ofGroup says whether a set is called like one of the group's own.
+func ofGroup(set, group string) bool {
+	return strings.HasPrefix(set, group+"-allow") || strings.HasPrefix(set, group+"-inside")
 }
 
 func groupError(op, name, what string, err error) error {

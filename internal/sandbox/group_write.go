@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
@@ -202,7 +203,7 @@ func (m *Manager) DeleteGroup(ctx context.Context, name string) error {
 	}
 	g, err := m.ReadGroup(ctx, name)
 	if errors.Is(err, ErrGone) {
-		return nil
+		return m.removeSets(ctx, name)
 	}
 	if err != nil {
 		return err
@@ -222,8 +223,20 @@ func (m *Manager) DeleteGroup(ctx context.Context, name string) error {
 	if err := m.pve.DeleteFirewallGroup(ctx, name); err != nil && !pve.Means(err, pve.NoSuchObject) {
 		return groupError("delete", name, "remove it", err)
 	}
-	for _, set := range g.Sets {
-		if err := m.removeSet(ctx, name, set.Name); err != nil {
+	return m.removeSets(ctx, name)
+}
+
+// removeSets removes the group's sets, also those that no rule came to name.
+func (m *Manager) removeSets(ctx context.Context, group string) error {
+	sets, err := m.pve.FirewallIPSets(ctx, pve.ClusterFirewall())
+	if err != nil {
+		return groupError("delete", group, "find its IP sets", err)
+	}
+	for _, set := range sets {
+		if !ofGroup(set.Name, group) || !strings.HasPrefix(set.Comment, m.setMark()) {
+			continue
+		}
+		if err := m.removeSet(ctx, group, set.Name); err != nil {
 			return err
 		}
 	}
