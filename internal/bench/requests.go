@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 )
@@ -25,6 +26,23 @@ func split(requests []control.Request) (work, polls int) {
 		}
 	}
 	return work, polls
+}
+
+// span is the time from the first request to the end of the last one to end.
+func span(requests []control.Request) time.Duration {
+	if len(requests) == 0 {
+		return 0
+	}
+	begin, end := requests[0].At, requests[0].At
+	for _, r := range requests {
+		if r.At.Before(begin) {
+			begin = r.At
+		}
+		if done := r.At.Add(time.Duration(r.Millis * float64(time.Millisecond))); done.After(end) {
+			end = done
+		}
+	}
+	return end.Sub(begin)
 }
 
 // describe lists the work, each kind of call with its count, for the log: a figure that is short needs its reason.

@@ -52,3 +52,19 @@ func TestPercentileIsOneOfTheValues(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSpanIsFromTheFirstBeginningToTheLastEnd(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	got := span([]control.Request{
+		{At: noon.Add(time.Second), Millis: 5000}, // begins second, ends last
+		{At: noon, Millis: 10},
+		{At: noon.Add(2 * time.Second), Millis: 1},
+	})
+	if got != 6*time.Second {
+		t.Errorf("got %s", got)
+	}
+	if span(nil) != 0 {
+		t.Error("no requests take no time")
+	}
+}
