@@ -47,6 +47,7 @@ func TestExamples(t *testing.T) {
 func applyPlanDestroy(t *testing.T, folder string, wantReplan map[string]string) {
 	ctx := t.Context()
 	env := acctest.New(t)
+	acctest.NeedsFirewall(t, env) // what people start from is filtered
 	workspace, err := acctest.CommandLine(t).NewWorkspace(tfcli.WorkspaceOptions{
 		Config:      folder,
 		Dir:         t.TempDir(),

@@ -19,7 +19,7 @@ import (
 )
 
 // fleet is a configuration of three containers, a command and a file in each, and the data sources.
-func fleet(env *acctest.Environment, memory int, description string) string {
+func fleet(t *testing.T, env *acctest.Environment, memory int, description string) string {
 	return env.ProviderConfig() + fmt.Sprintf(`
 resource "sandbox_container" "agent" {
   count       = 3
@@ -27,6 +27,7 @@ resource "sandbox_container" "agent" {
   memory      = %d
   description = %q
   tags        = ["Fleet", "agent-${count.index}"]
+  %s
 }
 
 resource "sandbox_exec" "hello" {
@@ -55,7 +56,7 @@ data "sandbox_containers" "mine" {
 }
 
 output "size" { value = provider::sandbox::size_mib("2G") }
-`, memory, description)
+`, memory, description, env.Network(t))
 }
 
 // TestFleetThroughTerraform is the main job, end to end: create, plan nothing, change in place, import, see drift and
@@ -95,7 +96,7 @@ func TestFleetThroughTerraform(t *testing.T) {
 		},
 		Steps: []resource.TestStep{
 			{
-				Config:           fleet(env, 128, "first"),
+				Config:           fleet(t, env, 128, "first"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: all(plancheck.ResourceActionCreate)},
 				ConfigStateChecks: []statecheck.StateCheck{
 					claim(),
@@ -108,7 +109,7 @@ func TestFleetThroughTerraform(t *testing.T) {
 				},
 			},
 			{ // in place, and nothing inside is run again
-				Config: fleet(env, 256, "second"),
+				Config: fleet(t, env, 256, "second"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: append(all(plancheck.ResourceActionUpdate),
 					plancheck.ExpectResourceAction("sandbox_exec.hello[0]", plancheck.ResourceActionNoop),
 					plancheck.ExpectResourceAction("sandbox_file.motd[0]", plancheck.ResourceActionNoop),
@@ -141,7 +142,7 @@ func TestFleetThroughTerraform(t *testing.T) {
 						t.Fatal(err)
 					}
 				},
-				Config: fleet(env, 256, "second"),
+				Config: fleet(t, env, 256, "second"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction(first, plancheck.ResourceActionUpdate),
 					plancheck.ExpectResourceAction("sandbox_container.agent[1]", plancheck.ResourceActionNoop),

@@ -34,6 +34,7 @@ const (
 	varVMIDRange    = "VMID_RANGE"          // first-last, at least 20 ids
 	varSSHKeyFile   = "SSH_KEY_FILE"        // private key, OpenSSH format, no passphrase
 	varProxyJump    = "PROXY_JUMP"          // user@host[:port], optional
+	varManagement   = "MANAGEMENT_CIDRS"    // with commas: where guests see us come from; with PROXY_JUMP needed for network modes
 	varJumpHostKey  = "PROXY_JUMP_HOST_KEY" // ssh-ed25519 AAAA…, required with PROXY_JUMP
 )
 
@@ -62,6 +63,7 @@ func fromVariables(t testing.TB) *Environment {
 		VMIDs:        r.vmidRange(),
 		Addresses:    r.addressRange(),
 		SSH:          r.ssh(),
+		Management:   r.management(),
 	}}
 	if env.APIToken == "" && (env.Username == "" || env.Password == "") {
 		r.complain(varToken, "or "+prefix+varUsername+" and "+prefix+varPassword+" must be set")
@@ -131,6 +133,19 @@ func (r *reader) addressRange() target.AddressRange {
 		}
 	}
 	return a
+}
+
+func (r *reader) management() []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range strings.FieldsFunc(r.optional(varManagement), func(c rune) bool { return c == ',' }) {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			r.complain(varManagement, err.Error())
+			continue
+		}
+		all = append(all, prefix)
+	}
+	return all
 }
 
 func (r *reader) ssh() target.SSH {

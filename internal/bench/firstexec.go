@@ -53,7 +53,7 @@ func firstExec(ctx context.Context, manager *sandbox.Manager, template int, host
 		Hostname: hostname,
 		Source:   sandbox.Source{TemplateID: template},
 		Started:  true,
-		Network:  sandbox.Network{IPv4: sandbox.AddressAuto},
+		Network:  sandbox.Network{IPv4: sandbox.AddressAuto, Mode: sandbox.ModeUnmanaged},
 		WaitFor:  sandbox.WaitForSSH,
 	}, func(sandbox.Ref, string) {})
 	if err != nil {
