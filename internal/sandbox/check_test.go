@@ -43,9 +43,9 @@ func TestCheckAcceptsAnOrdinarySandbox(t *testing.T) {
 	m := offline(t, nil)
 	for _, spec := range []Spec{
 		goodSpec(),
-		{Hostname: "a.b.example", Source: Source{TemplateFileID: "local:vztmpl/debian-12-mini_12.12-1_amd64.tar.gz"}, Network: Network{IPv4: AddressDHCP}, Started: true},
+		{Hostname: "a.b.example", Source: Source{TemplateFileID: "local:vztmpl/debian-12-mini_12.12-1_amd64.tar.gz"}, Network: Network{IPv4: AddressDHCP, Mode: ModeUnmanaged}, Started: true},
 		{Hostname: "x", VMID: 5007, Network: Network{IPv4: "10.10.9.9/16", Gateway: "10.10.0.1", IPv6: "fd00::9/64", MACAddress: "BC:24:11:00:00:01"}, FullClone: true, Storage: "local-btrfs"},
-		{Hostname: "stopped", WaitFor: WaitForNone, Network: Network{IPv4: AddressNone}},
+		{Hostname: "stopped", WaitFor: WaitForNone, Network: Network{IPv4: AddressNone, Mode: ModeUnmanaged}},
 	} {
 		if p := m.Check(spec); len(p) != 0 {
 			t.Errorf("%s: %v", spec.Hostname, p)

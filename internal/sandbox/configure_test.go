@@ -78,7 +78,7 @@ func TestUpdateOfNothingSendsNothing(t *testing.T) {
 	now := config(t, map[string]any{
 		"hostname": "a1", "tags": "a;b;sbx-test", "description": description + "\n", "memory": 256, "cpulimit": "1.5", "cpuunits": "100", "cores": 2, "swap": 0,
 		"features": "nesting=1", "onboot": 1, "startup": "order=2,up=5", "nameserver": "1.1.1.1 9.9.9.9", "searchdomain": "x.test", "protection": 0,
-		"net0": "name=eth0,bridge=vmbr0,gw=10.10.0.1,hwaddr=BC:24:11:00:00:AA,ip=10.10.1.3/16,rate=10,tag=5,type=veth",
+		"net0": "name=eth0,bridge=vmbr0,gw=10.10.0.1,hwaddr=BC:24:11:00:00:AA,ip=10.10.1.3/16,rate=10,tag=5,type=veth,firewall=1",
 	})
 	c, err := m.difference(spec, 5003, now, marker)
 	if err != nil {

@@ -50,16 +50,21 @@ func checkRisks(p *problems, spec Spec) {
 // specification names the risk. source is the template's configuration, or an
 // empty one.
 func policy(spec Spec, source *pve.LXCConfig) []Problem {
+	if spec.Source.RestoreFrom != "" {
+		return nil // what a backup brings is judged by archived.risks
+	}
 	var p problems
 	refuse := func(rule, attribute, summary, detail string) {
 		if !slices.ContainsFunc(spec.AllowRisks, func(r Risk) bool { return r.Rule == rule }) {
 			p.add(attribute, summary, detail+fmt.Sprintf(` If it must be, say so: allow_risks = [{ rule = %q, reason = "…" }].`, rule))
 		}
 	}
-	from := "template_id"
-	if !spec.Source.IsClone() {
-		from = ""
+	if spec.Source.RestoreFrom != "" {
+		// A restore by a token leaves out what only root may write; that the result
+		// is unprivileged is the restore's own business.
+		return nil
 	}
+	const from = "template_id"
 	posture := postureOf(source)
 	if spec.Source.IsClone() && !posture.Unprivileged {
 		refuse(RulePrivileged, from, "The template is privileged", "Root inside its clones is root on the node, and a clone can't be made unprivileged afterwards. Make the template unprivileged.")
@@ -75,7 +80,7 @@ func policy(spec Spec, source *pve.LXCConfig) []Problem {
 	if len(posture.Raw) > 0 || posture.Hookscript != "" {
 		refuse(RuleRawConfig, from, "The template has raw lines or a hookscript", strings.Join(append(rawLines(posture.Raw), posture.Hookscript), " ")+". They can switch off what keeps a container in, and a clone inherits them.")
 	}
-	if _, limited := source.Int("cores"); !limited && spec.Source.RestoreFrom == "" && spec.Cores == nil && !source.Has("cpulimit") && (spec.CPULimit == nil || *spec.CPULimit == 0) {
+	if _, limited := source.Int("cores"); !limited && spec.Cores == nil && !source.Has("cpulimit") && (spec.CPULimit == nil || *spec.CPULimit == 0) {
 		refuse(RuleNoLimits, "cores", "The sandbox could use all cores of its node", "Neither it nor its template has a limit. Set cores or cpu_limit.")
 	}
 	return p

@@ -93,7 +93,7 @@ func (r *rollingBack) start(ctx context.Context) error {
 	if r.disk != nil && r.disk.writeKeys {
 		f.writeKeys, f.spec.AuthorizedKeys = true, append([]string{}, r.disk.keys...)
 	}
-	err := f.start(ctx)
+	err := r.startDark(ctx, f)
 	if err == nil {
 		err = r.reach(ctx, f)
 	}

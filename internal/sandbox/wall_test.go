@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
@@ -208,4 +209,199 @@ func TestWindowStaysShutFromTheFirstInstant(t *testing.T) {
 	web := moved.Clone()
 	web.Network.Mode = sandbox.ModeWeb
 	update("change of mode", web)
+}
+
+func TestARollbackOpensNoWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	c := w.canary()
+	p := w.process()
+	made := w.create(p, walled("back", sandbox.ModeNAT))
+	ref := sandbox.Prior{Ref: made.Ref, SSHHostKey: made.SSH.HostKey}
+	if _, err := p.CreateSnapshot(w.context(), made.Ref, sandbox.SnapshotSpec{Name: "clean"}); err != nil {
+		t.Fatal(err)
+	}
+	stop := w.tryAtOnce(made.VMID, c)
+	out, err := p.Rollback(w.context(), ref, sandbox.RollbackSpec{Snapshot: "clean"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stop(); n != 0 {
+		t.Errorf("window_connections = %d after a rollback", n)
+	}
+	if !out.Sandbox.Network.Firewall || out.Sandbox.Network.LinkDown {
+		t.Errorf("the interface is %+v", out.Sandbox.Network)
+	}
+}
+
+// TestWithoutAGuardThereIsAWindow shows that these tests can fail: the guest's
+// rules are written and it is started with its link up.
+func TestWithoutAGuardThereIsAWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	c := w.canary()
+	w.never()
+	vmid := lab.VMIDFirst + 50
+	stop := w.tryAtOnce(vmid, c)
+	s := walled("hasty", sandbox.ModeNAT)
+	s.VMID, s.Network.Proof = vmid, sandbox.ProofNone
+	out, err := w.process().Create(w.context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(30 * time.Millisecond) // some tries
+	if n := stop(); n == 0 {
+		t.Error("nothing got through while the rules weren't compiled: the lab has no window")
+	}
+	if out.Sandbox.Posture.Proof != sandbox.ProvedNone {
+		t.Errorf("the proof is %q", out.Sandbox.Posture.Proof)
+	}
+}
+
+func TestDriftOfEverySwitchAndRuleIsSeenAndRepaired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	s := walled("drifts", sandbox.ModeNAT)
+	made := w.create(p, s)
+	scope := w.scope(made)
+	cfg, err := p.client.LXCConfig(w.context(), made.Node, made.VMID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net0 := cfg.Nets()[0].Properties
+	set := func(value string) func() error {
+		return func() error {
+			return p.client.UpdateLXC(w.context(), made.Node, made.VMID, pve.LXCUpdate{Set: map[string]string{"net0": value}})
+		}
+	}
+	option := func(name, value string) func() error {
+		return func() error {
+			return p.client.UpdateFirewallOptions(w.context(), scope, pve.LXCUpdate{Set: map[string]string{name: value}})
+		}
+	}
+	for name, drift := range map[string]func() error{
+		"the guest's switch":     option("enable", "0"),
+		"the policy":             option("policy_out", "ACCEPT"),
+		"the MAC filter":         option("macfilter", "0"),
+		"the interface's flag":   set(net0.Without("firewall").String()),
+		"the link, down by hand": set(net0.With("link_down", "1").String()),
+		"a rule taken out":       func() error { return p.client.DeleteFirewallRule(w.context(), scope, 1, "") },
+		"a rule put in, first": func() error {
+			return p.client.CreateFirewallRule(w.context(), scope, pve.FirewallRule{Type: "out", Action: "ACCEPT", Enable: true}, "")
+		},
+		"rules in another order": func() error { return p.client.MoveFirewallRule(w.context(), scope, 0, 3, "") },
+	} {
+		if err := drift(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		p := w.process()
+		read, err := p.Read(w.context(), sandbox.Prior{Ref: made.Ref})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := read.Posture.Diff(made.Posture)
+		if len(changes) == 0 || slices.ContainsFunc(changes, func(c sandbox.PostureChange) bool { return !c.Repairable }) {
+			t.Errorf("%s: the refresh finds %v", name, changes)
+		}
+		out, err := p.Update(w.context(), sandbox.Prior{Ref: made.Ref, SSHHostKey: made.SSH.HostKey, Baseline: &made.Posture}, s, s)
+		if err != nil {
+			t.Fatalf("%s: repair: %v", name, err)
+		}
+		if changes := out.Sandbox.Posture.Diff(made.Posture); len(changes) != 0 {
+			t.Errorf("%s: the repair leaves %v", name, changes)
+		}
+	}
+}
+
+func TestAFirewallThatIsRefusedHalfWayStartsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	id := w.inject(control.Fault{Method: "POST", Pattern: `/lxc/\d+/firewall/rules$`, Kind: control.Status, Status: 500, Reason: "disk quota exceeded", Nth: 3})
+	p := w.process(impatient)
+	out, err := p.Create(w.context(), walled("half", sandbox.ModeNAT), nil)
+	if !w.fired(id) || !errors.Is(err, sandbox.ErrWall) {
+		t.Fatalf("fired %t, error %v", w.fired(id), err)
+	}
+	status, err := p.client.LXCStatus(w.context(), out.Sandbox.Node, out.Sandbox.VMID)
+	if err != nil || status.Running() {
+		t.Errorf("it runs: %v %v", status.Status, err)
+	}
+}
+
+func TestTheDatacentersSwitchIsNeverFlippedSilently(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	off := pve.LXCUpdate{Set: map[string]string{"enable": "0"}}
+	if err := p.client.UpdateFirewallOptions(w.context(), pve.ClusterFirewall(), off); err != nil {
+		t.Fatal(err)
+	}
+	found, err := p.CheckServer(w.context(), walled("refused", sandbox.ModeNAT), nil)
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].Detail, "--enable 1") {
+		t.Errorf("the plan says %v, %v", found, err)
+	}
+	if _, err := p.Create(w.context(), walled("refused", sandbox.ModeNAT), nil); err == nil || !strings.Contains(err.Error(), "firewall is off") {
+		t.Errorf("the creation says %v", err)
+	}
+	if left := w.marked(); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	options, err := p.client.FirewallOptions(w.context(), pve.ClusterFirewall())
+	if err != nil || options.Enable == nil || *options.Enable {
+		t.Errorf("the switch is %v, %v", options.Enable, err)
+	}
+}
+
+func TestWhatATemplateBringsAlongIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	scope := pve.LXCFirewall(w.lab.Nodes()[0], lab.TemplateID)
+	if err := p.client.CreateFirewallRule(w.context(), scope, pve.FirewallRule{Type: "out", Action: "ACCEPT", Enable: true, Comment: "the template's"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.UpdateFirewallOptions(w.context(), scope, pve.LXCUpdate{Set: map[string]string{"policy_out": "ACCEPT", "radv": "1"}}); err != nil {
+		t.Fatal(err)
+	}
+	made := w.create(p, walled("clean", sandbox.ModeNAT))
+	text := strings.Join(made.Posture.Firewall, "\n")
+	if strings.Contains(text, "the template's") || !strings.Contains(text, "policy_out=DROP") || !strings.Contains(text, "radv=0") {
+		t.Errorf("its firewall is\n%s", text)
+	}
+}
+
+func TestAPrivilegedTemplateIsRefusedUnlessTheRiskIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	if err := w.lab.Control().ChangeGuest(context.Background(), control.Guest{VMID: lab.TemplateID, Set: map[string]string{"unprivileged": "", "dev0": "/dev/kvm"}}); err != nil {
+		t.Fatal(err)
+	}
+	p := w.process()
+	s := spec("risky")
+	_, err := p.Create(w.context(), s, nil)
+	var found *sandbox.ProblemsError
+	if !errors.As(err, &found) || len(found.Problems) != 2 {
+		t.Fatalf("the creation says %v", err)
+	}
+	if left := w.marked(); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	s.AllowRisks = []sandbox.Risk{{Rule: sandbox.RulePrivileged, Reason: "a test"}, {Rule: sandbox.RuleDevice, Reason: "a test"}}
+	if _, err := p.Create(w.context(), s, nil); err != nil {
+		t.Errorf("with the risks named: %v", err)
+	}
+}
+
+func TestASecurityGroupThatIsGoneIsRefusedBeforeAnythingIsMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	s := walled("dangling", sandbox.ModeNAT)
+	s.Network.FirewallGroup = "nowhere"
+	if _, err := w.process().Create(w.context(), s, nil); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("the creation says %v", err)
+	}
+	if left := w.marked(); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 )
 
@@ -50,5 +51,27 @@ func (f *finishing) cutOver(ctx context.Context) error {
 		return err
 	}
 	f.proof = true
+	return f.link(ctx, true)
+}
+
+// startDark starts the container after a rollback. Its rules have stayed in
+// force, unless the snapshot is from a time when its interface wasn't filtered:
+// then the server's firewall service may have dropped them, and the link is held
+// down until they bite again.
+func (r *rollingBack) startDark(ctx context.Context, f *finishing) error {
+	filtered := func(cfg *pve.LXCConfig) bool { return cfg.Nets()[0].Firewall() }
+	dark := filtered(r.former) && !filtered(r.then) && !r.former.Nets()[0].LinkDown()
+	if dark {
+		if err := f.link(ctx, false); err != nil {
+			return err
+		}
+		f.wrote = r.m.clock.Now()
+	}
+	if err := f.start(ctx); err != nil || !dark {
+		return err
+	}
+	if err := f.settled(ctx); err != nil {
+		return err
+	}
 	return f.link(ctx, true)
 }
