@@ -56,6 +56,10 @@ func (c *creation) restored(ctx context.Context) error {
 	if _, err := c.m.prove("create", c.ref, cfg); err != nil {
 		return err
 	}
+	if lines := rawLines(postureOf(cfg).Raw); len(lines) > 0 && !c.spec.allows(RuleRawConfig) {
+		return &Error{Op: "create", Ref: c.ref, What: "the backup has brought raw lines that can switch off what keeps a container in: " + strings.Join(lines, ", "),
+			Remedy: fmt.Sprintf(`use an API token, for which the server leaves them out, or say that it must be: allow_risks = [{ rule = %q, reason = "…" }]`, RuleRawConfig)}
+	}
 	c.base = cfg
 	return nil
 }
@@ -142,6 +146,7 @@ func (a archived) problems(spec Spec, resources []pve.Resource) []Problem {
 		p.add("disk", fmt.Sprintf("%d GiB is less than the backup's %s", *spec.DiskGiB, a.config.RootFS().Text("size")),
 			"Proxmox VE can't shrink a root disk. Leave disk out to keep the backup's size, or give a larger one.")
 	}
+	a.risks(&p, spec)
 	switch s := storageIn(resources, a.node, a.storage); {
 	case a.storage == "":
 		p.add("storage", "No storage", "The backup doesn't say where its root disk was: set storage here or in the provider.")
@@ -153,21 +158,38 @@ func (a archived) problems(spec Spec, resources []pve.Resource) []Problem {
 	return p
 }
 
-// warn tells what the archive brings that bears on isolation.
+// risks is the policy for what the archive brings. Root inside an archive of a
+// privileged container is restored as nobody; raw lines are left out by the
+// server unless root@pam itself restores (see restored).
+func (a archived) risks(p *problems, spec Spec) {
+	refuse := func(rule, attribute, summary, detail string) {
+		if !spec.allows(rule) {
+			p.add(attribute, summary, detail+fmt.Sprintf(` If it must be, say so: allow_risks = [{ rule = %q, reason = "…" }].`, rule))
+		}
+	}
+	posture := postureOf(a.config)
+	if len(posture.Devices) > 0 {
+		refuse(RuleDevice, "restore_from", "The backup passes devices of the node through", strings.Join(posture.Devices, ", ")+".")
+	}
+	if posture.Hookscript != "" {
+		refuse(RuleRawConfig, "restore_from", "The backup has a hookscript", posture.Hookscript+" runs on the node, as root.")
+	}
+	if !a.config.Has("cores") && !a.config.Has("cpulimit") && spec.Cores == nil && (spec.CPULimit == nil || *spec.CPULimit == 0) {
+		refuse(RuleNoLimits, "cores", "The sandbox could use all cores of its node", "Neither it nor its backup has a limit. Set cores or cpu_limit.")
+	}
+}
+
+func (s Spec) allows(rule string) bool {
+	return slices.ContainsFunc(s.AllowRisks, func(r Risk) bool { return r.Rule == rule })
+}
+
+// warn tells what of the archive isn't restored as it was.
 func (a archived) warn(volid string, w *warnings) {
 	if !a.config.Unprivileged() {
 		w.add("The backup is of a privileged container", fmt.Sprintf("%s is restored as an unprivileged one: root inside it is nobody on the node.", volid))
 	}
-	posture := postureOf(a.config)
-	var brings []string
-	for _, list := range [][]string{withoutNesting(posture.Features), posture.Devices, rawLines(posture.Raw)} {
-		brings = append(brings, list...)
-	}
-	if posture.Hookscript != "" {
-		brings = append(brings, "hookscript="+posture.Hookscript)
-	}
-	if len(brings) > 0 {
-		w.add("The backup holds settings that weaken isolation", fmt.Sprintf("%s has %s. What the server has restored of it stands in the attribute posture, and counts as meant.", volid, strings.Join(brings, ", ")))
+	if features := withoutNesting(postureOf(a.config).Features); len(features) > 0 {
+		w.add("The backup has features that weaken isolation", fmt.Sprintf("%s has %s. What the server has restored of it stands in the attribute posture, and counts as meant.", volid, strings.Join(features, ", ")))
 	}
 }
 

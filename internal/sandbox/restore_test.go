@@ -24,7 +24,7 @@ func (w *world) saved(p *process) (sandbox.Sandbox, sandbox.Backup) {
 }
 
 func restoreSpec(hostname, volid string) sandbox.Spec {
-	s := spec(hostname)
+	s := spec(hostname) // the backup brings its size
 	s.Source.RestoreFrom = volid
 	s.MemoryMiB = nil
 	return s
@@ -105,7 +105,7 @@ func TestASandboxCanBeRestoredFromABackupThatSomebodyElseMade(t *testing.T) {
 	}
 	var told bool
 	for _, warning := range out.Warnings {
-		told = told || strings.Contains(warning.Detail, "lxc.cap.drop")
+		told = told || strings.Contains(warning.Detail, "skipping custom lxc options")
 	}
 	if !told {
 		t.Errorf("nothing warns of the raw line: %+v", out.Warnings)
@@ -133,6 +133,10 @@ func TestARestoreIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	template := w.backups(p, s.Node, lab.TemplateID)[0]
+	if err := w.lab.Control().ChangeGuest(w.context(), control.Guest{VMID: s.VMID, Set: map[string]string{"dev0": "/dev/kvm", "cores": ""}}); err != nil {
+		t.Fatal(err)
+	}
+	device := w.byHand(p, s)
 	for name, test := range map[string]struct {
 		change    func(*sandbox.Spec)
 		attribute string
@@ -144,6 +148,7 @@ func TestARestoreIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		"a bind mount":               {func(s *sandbox.Spec) { s.Source.RestoreFrom = bind }, "restore_from"},
 		"a template's":               {func(s *sandbox.Spec) { s.Source.RestoreFrom = template }, "restore_from"},
 		"a virtual machine's":        {func(s *sandbox.Spec) { s.Source.RestoreFrom = "local:backup/vzdump-qemu-1-x.vma" }, "restore_from"},
+		"a device":                   {func(s *sandbox.Spec) { s.Source.RestoreFrom = device }, "restore_from"},
 		"two sources":                {func(s *sandbox.Spec) { s.Source.TemplateID = lab.TemplateID }, "template_file_id"},
 		"a full clone":               {func(s *sandbox.Spec) { s.FullClone = true }, "full_clone"},
 		"a disk storage that isn't":  {func(s *sandbox.Spec) { s.Storage = "nosuch" }, "storage"},
