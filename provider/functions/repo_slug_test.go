@@ -10,7 +10,7 @@ import (
 
 func TestRepoSlugNamesARepositoryWhateverItsURL(t *testing.T) {
 	t.Parallel()
-	const want = "acme-web-app-dc74cea5"
+	const want = "acme-web-app-de5c45c1"
 	for _, url := range []string{"https://github.com/Acme/web-app.git", "git@github.com:acme/web-app"} {
 		got, problem := run(t, functions.NewRepoSlug(), url, types.StringUnknown())
 		if problem != "" || !got.Equal(types.StringValue(want)) {

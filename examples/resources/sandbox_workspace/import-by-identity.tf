@@ -1,0 +1,6 @@
+import {
+  to = sandbox_workspace.repo
+  identity = {
+    vmid = 100007
+  }
+}
