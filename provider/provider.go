@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/backup"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/cluster"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/container"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/exec"
@@ -57,6 +58,7 @@ func (p *sandboxProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 
 func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
+		backup.NewResource,
 		container.NewResource,
 		exec.NewResource,
 		file.NewResource,
