@@ -14,9 +14,13 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/backup"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/cluster"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/container"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/diagnostics"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/exec"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
 
@@ -62,6 +66,8 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		container.NewResource,
 		exec.NewResource,
 		file.NewResource,
+		rollback.NewResource,
+		snapshot.NewResource,
 		workspace.NewResource,
 	}
 }
@@ -70,7 +76,10 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 	return []func() datasource.DataSource{
 		cluster.NewDataSource,
 		container.NewDataSource,
+		diagnostics.NewDataSource,
 		file.NewDataSource,
+		preflight.NewDataSource,
+		snapshot.NewDataSource,
 		workspace.NewDataSource,
 	}
 }

@@ -1,0 +1,79 @@
+// Package redact takes secrets out of texts that people are asked to pass on: by value where they are known, else by their
+// shape and by the names that stand before them. It would rather take too much.
+package redact
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mark stands in the place of a secret.
+const Mark = "[redacted]"
+
+// shortest is the length below which a known value isn't looked for: it would tear up ordinary words.
+const shortest = 4
+
+// Redactor takes out known values, and what looks like a secret.
+type Redactor struct{ values []string }
+
+// New returns a redactor that also knows these values: whole, line by line, and percent or base64 encoded.
+func New(values ...string) *Redactor {
+	r := &Redactor{}
+	for _, value := range values {
+		for _, plain := range append(strings.Split(value, "\n"), value) {
+			plain = strings.TrimSpace(plain)
+			if len(plain) < shortest || strings.HasPrefix(plain, "-----") && !strings.Contains(plain, "\n") {
+				continue
+			}
+			r.values = append(r.values, plain, url.QueryEscape(plain), url.PathEscape(plain),
+				base64.StdEncoding.EncodeToString([]byte(plain)), base64.RawURLEncoding.EncodeToString([]byte(plain)))
+		}
+	}
+	slices.SortFunc(r.values, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	r.values = slices.Compact(r.values)
+	return r
+}
+
+// secretName are words in a name whose value is nobody's business.
+const secretName = `[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|private[_-]?key|auth[_-]?key|access[_-]?key|csrf|cookie)[\w.-]*`
+
+// shapes are what secrets look like; $1 is what stays.
+var shapes = []*regexp.Regexp{
+	regexp.MustCompile(`(?s)()-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`),
+	regexp.MustCompile(`(?i)((?:proxy-)?authorization["']?\s*[:=]\s*["']?)[^\r\n"']+`),
+	regexp.MustCompile(`(PVEAPIToken=[^=\s]+=)[^\s"',;]+`),
+	regexp.MustCompile(`([\w.-]+@[\w.-]+![\w.-]+=)[0-9a-fA-F-]{36}`),
+	regexp.MustCompile(`()PVE(?:Auth|:)[^\s"';]*::?[^\s"';]+`),
+	regexp.MustCompile(`([a-zA-Z][\w+.-]*://[^/\s:@]*:)[^/\s@]+(@)`),
+	// name: value, name=value, "name": "value", --name value
+	regexp.MustCompile(`(?i)(\b` + secretName + `["']?\s*[:=]\s*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;&}]+)`),
+	regexp.MustCompile(`(?i)(--?` + secretName + `\s+)[^\s-]\S*`),
+	// Tokens that services mark as theirs.
+	regexp.MustCompile(`()\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|` +
+		`xox[abeoprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|tskey-[A-Za-z0-9-]{10,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{20,}|` +
+		`AGE-SECRET-KEY-1[A-Z0-9]{20,}|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`),
+}
+
+// Text returns text without secrets.
+func (r *Redactor) Text(text string) string {
+	for _, v := range r.values {
+		text = strings.ReplaceAll(text, v, Mark)
+	}
+	for _, shape := range shapes {
+		replacement := "${1}" + Mark
+		if shape.NumSubexp() > 1 {
+			replacement += "${2}"
+		}
+		text = shape.ReplaceAllString(text, replacement)
+	}
+	return text
+}
+
+// Lines is Text for each line.
+func (r *Redactor) Lines(lines []string) []string {
+	// Together: a key in PEM form has many lines.
+	return strings.Split(r.Text(strings.Join(lines, "\n")), "\n")
+}
