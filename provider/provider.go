@@ -19,8 +19,6 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
-	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
-	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
 
@@ -66,8 +64,6 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		container.NewResource,
 		exec.NewResource,
 		file.NewResource,
-		rollback.NewResource,
-		snapshot.NewResource,
 		workspace.NewResource,
 	}
 }
@@ -79,7 +75,6 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		diagnostics.NewDataSource,
 		file.NewDataSource,
 		preflight.NewDataSource,
-		snapshot.NewDataSource,
 		workspace.NewDataSource,
 	}
 }
