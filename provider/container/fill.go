@@ -200,8 +200,13 @@ func keepUnlessSaid(v *types.String, said string) {
 
 // fillPosture keeps the proof of before where the wall wasn't tried anew.
 func (m *Model) fillPosture(p sandbox.Posture) {
-	if before, ok := m.Posture.Attributes()["proof"].(types.String); ok && p.Proof == "" && known(before) {
+	before, ok := m.Posture.Attributes()["proof"].(types.String)
+	switch {
+	case p.Proof != "":
+	case ok && known(before):
 		p.Proof = before.ValueString()
+	case p.Firewall != nil:
+		p.Proof = sandbox.ProvedReadback // after an import: that is what was just done
 	}
 	m.Posture = postureObject(p)
 }

@@ -89,15 +89,15 @@ func networkAttribute() schema.Attribute {
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"to": schema.StringAttribute{
-						MarkdownDescription: "Address or network in CIDR form.",
+						MarkdownDescription: "Address or network in CIDR form." + live,
 						Required:            true,
 					},
 					"ports": schema.StringAttribute{
-						MarkdownDescription: "Destination ports, such as `80,443,8000:8100`. Default all.",
+						MarkdownDescription: "Destination ports, such as `80,443,8000:8100`. Default all." + live,
 						Optional:            true,
 					},
 					"protocol": schema.StringAttribute{
-						MarkdownDescription: "Protocol, such as `tcp`. Default all, and `tcp` where `ports` are given.",
+						MarkdownDescription: "Protocol, such as `tcp`. Default all, and `tcp` where `ports` are given." + live,
 						Optional:            true,
 					},
 				}},

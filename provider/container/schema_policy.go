@@ -34,12 +34,12 @@ func policyAttributes() map[string]schema.Attribute {
 			Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"rule": schema.StringAttribute{
-					MarkdownDescription: "Rule of the policy: `" + strings.Join(sandbox.Rules(), "`, `") + "`.",
+					MarkdownDescription: "Rule of the policy: `" + strings.Join(sandbox.Rules(), "`, `") + "`." + local,
 					Required:            true,
 					Validators:          []validator.String{stringvalidator.OneOf(sandbox.Rules()...)},
 				},
 				"reason": schema.StringAttribute{
-					MarkdownDescription: "Why this container may have the risk.",
+					MarkdownDescription: "Why this container may have the risk." + local,
 					Required:            true,
 					Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 				},
