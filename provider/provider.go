@@ -19,6 +19,8 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
 
@@ -64,6 +66,8 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		container.NewResource,
 		exec.NewResource,
 		file.NewResource,
+		rollback.NewResource,
+		snapshot.NewResource,
 		workspace.NewResource,
 	}
 }
@@ -74,6 +78,7 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		container.NewDataSource,
 		diagnostics.NewDataSource,
 		file.NewDataSource,
+		snapshot.NewDataSource,
 		preflight.NewDataSource,
 		workspace.NewDataSource,
 	}

@@ -409,6 +409,9 @@ func TestKillAtEachRequestOfRollbackIsMadeGoodByTheNextRun(t *testing.T) {
 	t.Parallel()
 	for _, carriedOut := range []bool{false, true} {
 		for _, withUpdate := range []bool{true, false} {
+			if !withUpdate && !carriedOut {
+				continue // no other path than that of its neighbours
+			}
 			t.Run(fmt.Sprintf("last request carried out %v, the sandbox is updated %v", carriedOut, withUpdate), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, lab.Options{})

@@ -104,3 +104,19 @@ func needsRestart(key string) bool {
 	}
 	return isNumbered(key, "mp")
 }
+
+// checkSnapshotBefore says, for use at plan, what would keep the snapshot from
+// being taken.
+func (m *Manager) checkSnapshotBefore(ctx context.Context, ref Ref) ([]Problem, error) {
+	const attribute = "snapshot_before_update"
+	ref, cfg, err := m.owned(ctx, "check", ref)
+	if err != nil {
+		return nil, err
+	}
+	problems := snapshotProblems(ref.VMID, cfg, false)
+	for i := range problems {
+		problems[i].Attribute = attribute
+	}
+	unable, err := m.storageProblems(ctx, attribute, ref, cfg)
+	return append(problems, unable...), err
+}

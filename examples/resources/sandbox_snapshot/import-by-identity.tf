@@ -1,0 +1,7 @@
+import {
+  to = sandbox_snapshot.clean
+  identity = {
+    container_id = "100007"
+    name         = "clean"
+  }
+}

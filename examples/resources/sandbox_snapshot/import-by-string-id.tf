@@ -1,0 +1,4 @@
+import {
+  to = sandbox_snapshot.clean
+  id = "100007/clean"
+}
