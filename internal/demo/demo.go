@@ -85,6 +85,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		{"Plan: the drift is found", func() ([]string, error) { return r.findDrift(ctx) }},
 		{"Apply: the drift is repaired", func() ([]string, error) { return r.repair(ctx) }},
 		{"Destroy", func() ([]string, error) { return r.destroy(ctx) }},
+		{"Apply examples/workspace, twice: work outlives its sandbox", func() ([]string, error) { return r.handOver(ctx) }},
 	} {
 		if err := r.step(s.title, s.do); err != nil {
 			return err
