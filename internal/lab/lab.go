@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -90,6 +91,10 @@ type Lab struct {
 	keys    keys
 	control *control.Client
 	settle  time.Duration
+
+	stopFilter context.CancelFunc
+	filtering  sync.WaitGroup
+	unfiltered error // why the firewall wasn't in force, once it wasn't
 }
 
 // Start starts a lab. It runs until Close, or until ctx ends (then Close still frees what it holds).
@@ -123,6 +128,18 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	clock.server.Store(l.server)
+	if to, ok := l.engine.(ruleTaker); ok {
+		filterCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+		l.stopFilter = stop
+		l.filtering.Go(func() {
+			l.filterLoop(filterCtx, to, func(err error) {
+				l.unfiltered = fmt.Errorf("the lab's firewall was not in force: %w", err)
+				if o.Log != nil {
+					o.Log.Error(l.unfiltered.Error())
+				}
+			})
+		})
+	}
 	l.node, err = sshnode.Start(sshnode.Options{
 		Dial: l.engine.Dial, AuthorizedKeys: []string{l.keys.authorized()}, HostKey: l.keys.node(),
 	})
@@ -140,9 +157,15 @@ func subfolder(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Close stops everything and saves what Options.Dir keeps.
+// Close stops everything and saves what Options.Dir keeps. It tells if the packet filter of real containers refused what
+// the firewall's configuration says: whatever was tested then was tested without it.
 func (l *Lab) Close() error {
 	var errs []error
+	if l.stopFilter != nil {
+		l.stopFilter()
+		l.filtering.Wait()
+		errs = append(errs, l.unfiltered)
+	}
 	if l.control != nil {
 		l.control.Close()
 	}

@@ -208,6 +208,11 @@ func (e *Engine) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return e.conns.add(dialed.Guest, tcp), nil
 }
 
+// SetRules replaces the packet filter's rules, all at once: a text for `nft -f` as package nftrules makes it.
+func (e *Engine) SetRules(ctx context.Context, text string) error {
+	return e.call(ctx, supervisor.CallSetRules, text)
+}
+
 // Exec runs a command as root, without SSH.
 func (e *Engine) Exec(ctx context.Context, id int, cmd engine.Command) (int, error) {
 	if len(cmd.Argv) == 0 {

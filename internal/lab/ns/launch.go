@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +35,9 @@ type process struct {
 // the control socket does, so also when this process is killed.
 func launch(lock *os.File) (*process, error) {
 	defer func() { _ = lock.Close() }()
+	if err := findFilter(); err != nil {
+		return nil, err
+	}
 	control, theirs, err := wire.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return nil, err
@@ -175,4 +179,15 @@ func (s *subordinate) mapInto(pid int) error {
 		}
 	}
 	return nil
+}
+
+// findFilter says early that nft is missing: a lab whose firewall lets everything pass would teach what isn't so.
+func findFilter() error {
+	path := filepath.SplitList(strings.TrimPrefix(environment()[0], "PATH="))
+	for _, dir := range path {
+		if unix.Access(filepath.Join(dir, "nft"), unix.X_OK) == nil {
+			return nil
+		}
+	}
+	return errors.New("nft is missing (on Debian: apt-get install nftables), which the lab's firewall is made with")
 }

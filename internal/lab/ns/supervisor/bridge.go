@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -97,7 +98,7 @@ func (n *network) address(b *bridge, p netip.Prefix) error {
 		return fmt.Errorf("address %s: %w", p, err)
 	}
 	b.own[p.Addr()] = true
-	return n.resolveAt(p.Addr())
+	return errors.Join(n.resolveAt(p.Addr()), n.renew())
 }
 
 // netlinkAddr is an address as netlink takes it. IPv6 addresses are used at once, without looking for another user.

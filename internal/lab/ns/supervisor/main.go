@@ -91,5 +91,6 @@ func (s *Supervisor) handlers() map[string]wire.Handler {
 		CallExec:           s.exec,
 		CallExport:         s.export,
 		CallImport:         s.importRoot,
+		CallSetRules:       wire.Do(s.setRules),
 	}
 }

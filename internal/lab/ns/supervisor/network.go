@@ -27,6 +27,8 @@ type network struct {
 	bridges map[string]*bridge
 	owners  map[netip.Addr]*port
 	hosts   map[int]*host
+	home    map[string]bool // the bridges that the node's own network is on
+	filter  filter
 }
 
 // host is a running guest in the network.
@@ -39,9 +41,9 @@ type host struct {
 
 // newNetwork prepares an empty network namespace.
 func newNetwork(dhcp map[string]netip.Prefix) (*network, error) {
-	n := &network{dhcp: map[string]netip.Prefix{}, leases: map[string]netip.Addr{}, bridges: map[string]*bridge{}, owners: map[netip.Addr]*port{}, hosts: map[int]*host{}}
+	n := &network{dhcp: map[string]netip.Prefix{}, leases: map[string]netip.Addr{}, bridges: map[string]*bridge{}, owners: map[netip.Addr]*port{}, hosts: map[int]*host{}, home: map[string]bool{}}
 	for name, p := range dhcp {
-		n.dhcp[name] = p
+		n.dhcp[name], n.home[name] = p, true
 	}
 	lo, err := netlink.LinkByName("lo")
 	if err == nil {
@@ -56,10 +58,15 @@ func newNetwork(dhcp map[string]netip.Prefix) (*network, error) {
 	for name, value := range map[string]string{
 		// Machines without IPv6 or without the bridge's netfilter have no such files.
 		"ipv6/conf/all/forwarding": "1", "ipv6/conf/default/accept_dad": "0",
-		// Guests' frames are filtered as frames; going through the IP filter too would have them translated and counted twice.
-		"bridge/bridge-nf-call-iptables": "0", "bridge/bridge-nf-call-ip6tables": "0", "bridge/bridge-nf-call-arptables": "0",
+		"bridge/bridge-nf-call-arptables": "0", "bridge/bridge-nf-filter-vlan-tagged": "0",
 	} {
 		_ = os.WriteFile("/proc/sys/net/"+name, []byte(value), 0)
+	}
+	// Bridged frames go through the IP hooks, which know what belongs to a connection (package nftrules).
+	for _, name := range []string{"iptables", "ip6tables"} {
+		if err := os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-"+name, []byte("1"), 0); err != nil {
+			return nil, fmt.Errorf("the packet filter needs the kernel's br_netfilter (modprobe br_netfilter): %w", err)
+		}
 	}
 	for name := range dhcp {
 		if _, err := n.bridge(name); err != nil {
@@ -126,10 +133,14 @@ func (n *network) plug(h *host, nics []engine.NIC) error {
 	if len(h.ports) == 0 {
 		errs = append(errs, prepareInside(h.pid))
 	}
-	for i, c := range nics {
+	for _, c := range nics {
 		p := h.ports[c.Name]
+		if p != nil && p.outer != portName(c.MAC) {
+			errs = append(errs, n.pull(p)) // another card, as on Proxmox: it takes its connections along
+			p = nil
+		}
 		if p == nil {
-			p = &port{host: h, outer: fmt.Sprintf("v%di%d", h.id, i)}
+			p = &port{host: h, outer: portName(c.MAC)}
 			h.ports[c.Name] = p
 		}
 		if err := n.set(p, c); err != nil {
@@ -173,6 +184,9 @@ func (n *network) resolvers(nics []engine.NIC) []string {
 	}
 	return nil
 }
+
+// portName is the bridge's side of the NIC with a MAC, by which the packet filter knows it (package nftrules).
+func portName(mac string) string { return "v" + strings.ToLower(strings.ReplaceAll(mac, ":", "")) }
 
 // hash gives bytes that are always the same for a name, for addresses that nobody chose.
 func hash(name string) [32]byte { return sha256.Sum256([]byte(name)) }

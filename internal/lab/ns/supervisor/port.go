@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -44,8 +43,10 @@ func (n *network) set(p *port, c engine.NIC) error {
 		if err := p.create(mac); err != nil {
 			return err
 		}
-	} else if err := p.change(former, mac); err != nil {
-		return err
+	} else if former.Bridge != c.Bridge {
+		if err := p.move(); err != nil {
+			return err
+		}
 	}
 	n.disown(p)
 	p.addresses = n.addresses(c)
@@ -76,27 +77,13 @@ func (p *port) create(mac net.HardwareAddr) error {
 	return err
 }
 
-// change adapts a port that exists.
-func (p *port) change(former engine.NIC, mac net.HardwareAddr) error {
-	if former.Bridge != p.nic.Bridge {
-		link, err := netlink.LinkByName(p.outer)
-		if err == nil {
-			err = netlink.LinkSetMasterByIndex(link, p.bridge.index)
-		}
-		if err != nil {
-			return err
-		}
+// move plugs a port into another bridge.
+func (p *port) move() error {
+	link, err := netlink.LinkByName(p.outer)
+	if err != nil {
+		return err
 	}
-	if strings.EqualFold(former.MAC, p.nic.MAC) {
-		return nil
-	}
-	return inNamespace(p.host.pid, "net", func() error {
-		link, err := netlink.LinkByName(p.nic.Name)
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetHardwareAddr(link, mac)
-	})
+	return netlink.LinkSetMasterByIndex(link, p.bridge.index)
 }
 
 // raise takes the bridge's side up or down. The guest sees its cable in or out; its own settings stay.

@@ -135,4 +135,5 @@ const (
 	CallExec           = "exec"
 	CallExport         = "export"
 	CallImport         = "import"
+	CallSetRules       = "set rules" // text of nftables' rules
 )

@@ -50,6 +50,9 @@ func (s *Supervisor) open(_ context.Context, o Open) (Opened, error) {
 	if s.network, err = newNetwork(o.DHCP); err != nil {
 		return opened, err
 	}
+	if err := s.network.listenAsNode(); err != nil {
+		return opened, err
+	}
 	limits, err := cgroup.Open(o.Cgroup)
 	if err != nil {
 		opened.Notes = append(opened.Notes, err.Error())
