@@ -54,6 +54,7 @@ type area struct {
 
 var areas = []area{
 	{"fleet", measureFleet},
+	{"time", measureTime},
 }
 
 // Run measures an area, or all for "". Lines of metrics go to out, remarks to log. It returns the metrics that are

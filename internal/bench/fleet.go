@@ -51,7 +51,7 @@ func measureFleet(ctx context.Context, log io.Writer, report func(Metric)) (err 
 func measureStartup(ctx context.Context, provider string, _ io.Writer, report func(Metric)) error {
 	var best time.Duration
 	for range 5 {
-		p, took, err := startProvider(ctx, provider)
+		p, took, err := startProvider(ctx, provider, nil)
 		if err != nil {
 			return err
 		}

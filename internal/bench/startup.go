@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -33,13 +34,17 @@ type process struct {
 	cmd    *exec.Cmd
 }
 
-// startProvider starts the provider's binary and returns when it answers, like Terraform with all of its schema.
-func startProvider(ctx context.Context, dir string) (p *process, took time.Duration, err error) {
+// startProvider starts the provider's binary, with further variables, and returns when it has answered with its schema.
+func startProvider(ctx context.Context, dir string, variables map[string]string) (p *process, took time.Duration, err error) {
 	name := "terraform-provider-sandbox"
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, name))
+	cmd.Env = os.Environ()
+	for name, value := range variables {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	began := time.Now()
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  handshake,
