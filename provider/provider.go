@@ -14,10 +14,13 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/backup"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/cluster"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/container"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/datacenterfirewall"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/diagnostics"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/exec"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/firewall"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/nodeguard"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
@@ -64,8 +67,11 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 	return []func() resource.Resource{
 		backup.NewResource,
 		container.NewResource,
+		datacenterfirewall.NewResource,
 		exec.NewResource,
 		file.NewResource,
+		firewall.NewResource,
+		nodeguard.NewResource,
 		rollback.NewResource,
 		snapshot.NewResource,
 		workspace.NewResource,
@@ -78,8 +84,8 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		container.NewDataSource,
 		diagnostics.NewDataSource,
 		file.NewDataSource,
-		snapshot.NewDataSource,
 		preflight.NewDataSource,
+		snapshot.NewDataSource,
 		workspace.NewDataSource,
 	}
 }

@@ -247,3 +247,21 @@ func (m *Manager) guardError(op string, spec GuardSpec, err error) error {
 	}
 	return e
 }
+
+// BridgeOf names the bridge of a node whose own network holds a subnet, "" where
+// none is seen to.
+func (m *Manager) BridgeOf(ctx context.Context, node string, subnet netip.Prefix) (string, error) {
+	interfaces, err := m.pve.Interfaces(ctx, node)
+	if err != nil {
+		return "", m.guardError("read", GuardSpec{NodeName: node}, err)
+	}
+	for _, i := range interfaces {
+		for _, cidr := range []string{i.CIDR, i.CIDR6} {
+			n, err := netip.ParsePrefix(cidr)
+			if err == nil && strings.HasSuffix(strings.ToLower(i.Type), "bridge") && n.Bits() <= subnet.Bits() && n.Contains(subnet.Addr()) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", nil
+}

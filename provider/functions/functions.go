@@ -10,5 +10,6 @@ func All() []func() function.Function {
 		NewParseContainerID,
 		NewSizeMiB,
 		NewRepoSlug,
+		NewEgressRules,
 	}
 }
