@@ -50,6 +50,14 @@ resource "sandbox_container" "mode" {
   dns = { servers = [local.resolver] }
 
   depends_on = [sandbox_exec.listener]
+
+  # A canary that doesn't answer proves nothing: then the proof is "readback" only.
+  lifecycle {
+    postcondition {
+      condition     = contains(["probed", "simulated"], self.posture.proof)
+      error_message = "The mode was not tried from inside."
+    }
+  }
 }
 
 output "proof" {

@@ -405,3 +405,97 @@ func TestASecurityGroupThatIsGoneIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+func TestIPv6IsNotLeftOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	six := spec("six")
+	six.Network.IPv6 = "fd00:77::9/64"
+	listener := w.create(w.process(), six)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go func() {
+		_, _ = w.lab.Engine().Exec(ctx, listener.VMID, engine.Command{Argv: []string{"nc", "-l", "-k", "-p", fmt.Sprint(canaryPort)}, Stdin: strings.NewReader("")})
+	}()
+	address := netip.AddrPortFrom(listener.IPv6, canaryPort).String()
+	for {
+		if conn, err := w.lab.Engine().Dial(w.context(), address); err == nil {
+			_ = conn.Close()
+			break
+		}
+		time.Sleep(time.Millisecond) // a test's own listener
+	}
+	s := walled("both", sandbox.ModeNAT, address)
+	s.Network.IPv6 = "fd00:77::10/64"
+	out, err := w.process().Create(w.context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Sandbox.Posture.Proof != sandbox.ProvedSimulated {
+		t.Errorf("the proof is %q, warnings %v", out.Sandbox.Posture.Proof, out.Warnings)
+	}
+}
+
+func TestRulesThatAreLateAreWaitedForBeforeItIsReady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	c := w.canary()
+	s := walled("late", sandbox.ModeNAT, c)
+	s.Network.Proof = sandbox.ProofProbed // it answers SSH before its rules bite
+	out, err := w.process().Create(w.context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Sandbox.Posture.Proof != sandbox.ProvedSimulated || out.Timings.Firewall != 0 {
+		t.Errorf("the proof is %q after a wait of %s", out.Sandbox.Posture.Proof, out.Timings.Firewall)
+	}
+	stop := w.tryAtOnce(out.Sandbox.VMID, c)
+	time.Sleep(20 * time.Millisecond) // some tries
+	if n := stop(); n != 0 {
+		t.Errorf("ready, it reached the canary %d times", n)
+	}
+}
+
+func TestAnAllowedTargetThatIsDownIsAWarning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	s := walled("outage", sandbox.ModeAllowlist, "192.0.2.7:443")
+	s.Network.Allow = []egress.Allow{{To: "192.0.2.7/32", Ports: "443", Protocol: "tcp"}}
+	out, err := w.process().Create(w.context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !warned(out, "192.0.2.7:443") {
+		t.Errorf("the warnings are %v", out.Warnings)
+	}
+}
+
+func TestModeOffIsTriedByDNSToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	out, err := w.process().Create(w.context(), walled("mute", sandbox.ModeOff), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Sandbox.Posture.Proof != sandbox.ProvedSimulated {
+		t.Errorf("without a canary, DNS is tried: the proof is %q, warnings %v", out.Sandbox.Posture.Proof, out.Warnings)
+	}
+}
+
+func TestAManagedCreationStaysWithinItsRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	w.create(p, walled("first", sandbox.ModeNAT)) // what is asked once a run is known now
+	var s sandbox.Sandbox
+	if n, list := w.requests(func() { s = w.create(p, walled("second", sandbox.ModeNAT)) }); n > 18 {
+		t.Errorf("a managed creation: %d requests, want at most 18\n%s", n, strings.Join(list, "\n"))
+	}
+	if n, list := w.requests(func() {
+		if _, err := w.process().Read(w.context(), sandbox.Prior{Ref: s.Ref}); err != nil {
+			t.Error(err)
+		}
+	}); n > 3+1+1 {
+		t.Errorf("a refresh: %d requests, want at most 3 n + 1 + nodes\n%s", n, strings.Join(list, "\n"))
+	}
+}

@@ -73,7 +73,7 @@ func networkAttribute() schema.Attribute {
 			},
 			"mode": schema.StringAttribute{
 				MarkdownDescription: "What the container may reach: `nat` (default) drops private, link-local, tailnet and metadata ranges and lets everything else out; `web` lets only DNS, TCP 80 and 443 out; `allowlist` only DNS and what `allow` names; `off` nothing at all, not even DNS. " +
-					"In each of them, only SSH from the provider's `management_cidrs` gets in. `unmanaged` leaves the firewall alone, which each plan warns about. A change of a running container is applied in place: when the new rules bite, its link goes down for a moment, so that connections opened under the old ones end.",
+					"In each of them, only SSH from the provider's `management_cidrs` gets in. `unmanaged` leaves the firewall alone, which each plan warns about. A change of a running container is applied in place: when the new rules bite, its link goes down for a moment. A connection opened under the old ones may outlast that; a restart ends it.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.String{stringvalidator.OneOf("nat", "off", "web", "allowlist", "unmanaged")},
