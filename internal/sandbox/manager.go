@@ -94,6 +94,9 @@ type Manager struct {
 	// nodes holds, by id, the node where one of our guests was seen last: a hint
 	// that spares the cluster's list.
 	nodes sync.Map
+	// checked holds, by id, the configuration that a check at plan has just read,
+	// and storageTypes, by node and name, the kinds of storages that lists said.
+	checked, storageTypes sync.Map
 	// runs counts the commands under way, by id.
 	runs runs
 }

@@ -64,7 +64,7 @@ func (m *Manager) CreateSnapshot(ctx context.Context, ref Ref, spec SnapshotSpec
 		return out, m.step("snapshot", ref, "wait for other work on its snapshots", err)
 	}
 	defer leave()
-	ref, cfg, err := m.owned(ctx, "snapshot", ref)
+	ref, cfg, err := m.ownedJustNow(ctx, "snapshot", ref)
 	out.Snapshot.Ref = ref
 	if err != nil {
 		return out, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
@@ -34,6 +35,7 @@ func (m *Manager) CheckSnapshot(ctx context.Context, ref Ref, spec SnapshotSpec)
 	if err != nil {
 		return ref, p, err
 	}
+	m.checked.Store(ref.VMID, checkedConfig{ref: ref, cfg: cfg, at: m.clock.Now()})
 	p = append(p, snapshotProblems(ref.VMID, cfg, spec.IncludeWorkspaces)...)
 	unable, err := m.storageProblems(ctx, "container_id", ref, cfg)
 	return ref, append(p, unable...), err
@@ -63,23 +65,63 @@ func snapshotProblems(vmid int, cfg *pve.LXCConfig, includeWorkspaces bool) []Pr
 // storageProblems names the storages of the container's volumes that can make
 // no snapshots, by their type.
 func (m *Manager) storageProblems(ctx context.Context, attribute string, ref Ref, cfg *pve.LXCConfig) ([]Problem, error) {
-	resources, err := m.pve.Lists().Resources(ctx)
-	if err != nil {
-		return nil, m.step("check", ref, "list the cluster's storages", err)
-	}
 	var p problems
 	seen := map[string]bool{}
 	for _, key := range volumeKeys(cfg) {
 		name := volumeAt(cfg, key).Storage()
-		storage := storageIn(resources, ref.Node, name)
-		if seen[name] || storage == nil || !withoutSnapshots(storage.PluginType) {
+		kind, err := m.storageType(ctx, ref, name)
+		if err != nil {
+			return nil, err
+		}
+		if seen[name] || !withoutSnapshots(kind) {
 			continue
 		}
 		seen[name] = true
 		p.add(attribute, fmt.Sprintf("The storage %q makes no snapshots", name), fmt.Sprintf(
-			"%s of container %d is on it, and a storage of type %q can't make snapshots of container disks. ZFS, LVM-thin, btrfs and Ceph RBD can.", key, ref.VMID, storage.PluginType))
+			"%s of container %d is on it, and a storage of type %q can't make snapshots of container disks. ZFS, LVM-thin, btrfs and Ceph RBD can.", key, ref.VMID, kind))
 	}
 	return p, nil
+}
+
+// storageType is the kind of a storage as a node has it, empty when the list
+// doesn't have it. A storage doesn't change its kind, so that it is asked for
+// once a run.
+func (m *Manager) storageType(ctx context.Context, ref Ref, name string) (string, error) {
+	if kind, ok := m.storageTypes.Load(ref.Node + "/" + name); ok {
+		return fmt.Sprint(kind), nil
+	}
+	resources, err := m.pve.Lists().Resources(ctx)
+	if err != nil {
+		return "", m.step("check", ref, "list the cluster's storages", err)
+	}
+	storage := storageIn(resources, ref.Node, name)
+	if storage == nil {
+		return "", nil
+	}
+	m.storageTypes.Store(ref.Node+"/"+name, storage.PluginType)
+	return storage.PluginType, nil
+}
+
+// checkedFor is how long what a check has read serves the call that follows it:
+// Terraform plans a resource once more right before it applies it.
+const checkedFor = 5 * time.Second
+
+type checkedConfig struct {
+	ref Ref
+	cfg *pve.LXCConfig
+	at  time.Time
+}
+
+// ownedJustNow is owned, without a request where a check has asked a moment ago.
+// It serves one call.
+func (m *Manager) ownedJustNow(ctx context.Context, op string, ref Ref) (Ref, *pve.LXCConfig, error) {
+	if v, ok := m.checked.LoadAndDelete(ref.VMID); ok {
+		last, ok := v.(checkedConfig)
+		if ok && m.clock.Now().Sub(last.at) < checkedFor && (ref.Claim == "" || ref.Claim == last.ref.Claim) && (ref.Owner == "" || ref.Owner == last.ref.Owner) {
+			return last.ref, last.cfg, nil
+		}
+	}
+	return m.owned(ctx, op, ref)
 }
 
 // withoutSnapshots says whether a type of storage is known to make no snapshots
