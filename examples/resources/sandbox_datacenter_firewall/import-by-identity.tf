@@ -1,0 +1,6 @@
+import {
+  to = sandbox_datacenter_firewall.this
+  identity = {
+    id = "datacenter"
+  }
+}

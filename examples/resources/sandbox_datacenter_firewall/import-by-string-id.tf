@@ -1,0 +1,4 @@
+import {
+  to = sandbox_datacenter_firewall.this
+  id = "datacenter"
+}

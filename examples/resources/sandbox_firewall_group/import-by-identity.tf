@@ -1,0 +1,6 @@
+import {
+  to = sandbox_firewall_group.agents
+  identity = {
+    name = "agents"
+  }
+}

@@ -1,0 +1,4 @@
+import {
+  to = sandbox_firewall_group.agents
+  id = "agents"
+}
