@@ -210,9 +210,11 @@ func (f *finishing) attach(ctx context.Context) error {
 // AgentUser is the account that agents run as, where a template has it.
 const AgentUser = "agent"
 
-// ownScript gives the top of a new workspace to the agent's account. What is in
-// it stays as it is: it was written by somebody who knew whose it is.
-const ownScript = `id -u "$1" >/dev/null 2>&1 || exit 0
+// ownScript gives the top of a new workspace to the agent's account. One that
+// has it already keeps its mode, and what is in it stays as it is: it was
+// written by somebody who knew whose it is.
+const ownScript = `uid=$(id -u "$1" 2>/dev/null) || exit 0
+[ "$(stat -c %u "$2")" = "$uid" ] && exit 0
 chown "$1": "$2" && chmod 0755 "$2"`
 
 // own gives the workspaces that have arrived to the agent's account. Ids mean

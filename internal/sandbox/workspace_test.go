@@ -131,7 +131,7 @@ func TestContentSurvivesTheSandboxThatWroteIt(t *testing.T) {
 	if got := w.in(p, first, "", "stat -c '%U:%G %a' /workspace"); got != "agent:agent 755" {
 		t.Errorf("the mount point is %s", got)
 	}
-	w.in(p, first, "agent", "mkdir /workspace/src && echo kept > /workspace/src/file && chmod 600 /workspace/src/file")
+	w.in(p, first, "agent", "chmod 700 /workspace && mkdir /workspace/src && echo kept > /workspace/src/file && chmod 600 /workspace/src/file")
 	now := w.read(p, ws)
 	if now.Status != sandbox.WorkspaceAttached || now.Attached.VMID != first.VMID || now.Attached.Path != "/workspace" || now.SizeGiB != 2 {
 		t.Errorf("while attached: %+v %+v", now, now.Attached)
@@ -143,6 +143,9 @@ func TestContentSurvivesTheSandboxThatWroteIt(t *testing.T) {
 		t.Fatalf("after the destroy: %+v", now)
 	}
 	second := w.create(p, with(spec("second"), at(ws, "/srv/code")))
+	if got := w.in(p, second, "", "stat -c %a /srv/code"); got != "700" {
+		t.Errorf("the mode that the agent chose became %s", got)
+	}
 	if got := w.in(p, second, "agent", "cat /srv/code/src/file && stat -c '%u:%g %a' /srv/code/src/file"); got != "kept\n1000:1000 600" {
 		t.Errorf("the second sandbox reads %q", got)
 	}

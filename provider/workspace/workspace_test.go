@@ -362,7 +362,9 @@ func TestTheDataSourceSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	ws := f.make("sandbox_workspace", values{"name": f.name("repo"), "size": 1})
-	read := func(config values) (any, []*tfprotov6.Diagnostic) { return f.server.Data(t, "sandbox_workspace", config) }
+	read := func(config values) (any, []*tfprotov6.Diagnostic) {
+		return f.server.Data(t, "sandbox_workspace", config)
+	}
 	for _, config := range []values{{"id": ws.Text(t, "id")}, {"name": f.name("repo")}} {
 		data, diags := read(config)
 		protocoltest.NoErrors(t, diags)
