@@ -193,3 +193,20 @@ func TestAnExportedRootIsImportedWithItsOwners(t *testing.T) {
 	}
 	_ = io.Discard
 }
+
+func TestTheImagesProgramsAreWhatToolsExpect(t *testing.T) {
+	t.Parallel()
+	e := start(t, Options{})
+	up(t, e, 100)
+	for script, want := range map[string]string{
+		"runuser -u agent -- id -un":                                           "agent",
+		"setsid true && flock /tmp/l true && echo ok":                          "ok",
+		"cd /tmp && git init -q r && git -C r rev-parse --is-inside-work-tree": "true",
+		"stat -f -c %T /run; head -c 20M /dev/zero | wc -c":                    "tmpfs\n20971520",
+		"ls -l /proc/self/exe | grep -c coreutils/ || true":                    "0",
+	} {
+		if got := sh(t, e, 100, script); got != want {
+			t.Errorf("%s: got %q, want %q", script, got, want)
+		}
+	}
+}

@@ -24,7 +24,7 @@ import (
 
 // The images that there are.
 const (
-	// Tiny is built in seconds: OpenSSH, git, GNU's core utilities, busybox for the rest. No package manager.
+	// Tiny is built in seconds: OpenSSH, git, GNU's core utilities and util-linux, busybox for the rest. No package manager.
 	Tiny = "tiny"
 	// Debian is a minimal Debian 12 with OpenSSH, git and apt.
 	Debian = "debian-12"

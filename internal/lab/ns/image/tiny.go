@@ -19,16 +19,16 @@ import (
 // tinyPackages are unpacked in this order; a later one's files replace an earlier one's. Libraries are those that sshd,
 // git and the core utilities are linked with. In newer releases some have a suffix (64-bit time): see fetch.
 var tinyPackages = []string{
-	"busybox-static", "base-files", "base-passwd", "libc6", "libc-bin", "bash-static", "dash", "coreutils", "openssh-server", "openssh-client", "openssh-sftp-server", "git",
-	"libacl1", "libattr1", "libaudit1", "libcap-ng0", "libcap2", "libcom-err2", "libcrypt1", "libgcrypt20", "libgmp10", "libgpg-error0",
-	"libgssapi-krb5-2", "libk5crypto3", "libkeyutils1", "libkrb5-3", "libkrb5support0", "liblz4-1", "liblzma5", "libnsl2", "libpam0g",
-	"libpcre2-8-0", "libselinux1", "libssl3", "libsystemd0", "libtirpc3", "libwrap0", "libzstd1", "zlib1g",
+	"busybox-static", "base-files", "base-passwd", "libc6", "libc-bin", "bash-static", "dash", "coreutils", "util-linux", "openssh-server", "openssh-client", "openssh-sftp-server", "git",
+	"libacl1", "libattr1", "libaudit1", "libblkid1", "libcap-ng0", "libcap2", "libcom-err2", "libcrypt1", "libgcrypt20", "libgmp10", "libgpg-error0",
+	"libgssapi-krb5-2", "libk5crypto3", "libkeyutils1", "libkrb5-3", "libkrb5support0", "liblz4-1", "liblzma5", "libmount1", "libnsl2", "libpam0g", "libpam-modules",
+	"libpcre2-8-0", "libselinux1", "libsmartcols1", "libssl3", "libsystemd0", "libtinfo6", "libtirpc3", "libudev1", "libuuid1", "libwrap0", "libzstd1", "zlib1g",
 }
 
 // tinyLeftOut are parts of packages that nobody needs in a guest.
 var tinyLeftOut = []string{
 	"usr/share/doc/", "usr/share/man/", "usr/share/locale/", "usr/share/info/", "usr/share/lintian/", "usr/share/bash-completion/", "usr/share/gitweb/",
-	"usr/share/perl5/", "etc/init.d/", "etc/apt/", "etc/ufw/", "etc/update-motd.d/", "usr/lib/x86_64-linux-gnu/gconv/", "usr/share/base-files/",
+	"usr/share/perl5/", "etc/init.d/", "etc/apt/", "etc/ufw/", "etc/update-motd.d/", "etc/pam.d/su", "etc/pam.d/sshd", "usr/lib/x86_64-linux-gnu/gconv/", "usr/share/base-files/",
 }
 
 // merged are folders that are links into /usr.
