@@ -182,7 +182,6 @@ func (m *Manager) preflightTarget(ctx context.Context, spec PreflightSpec, resou
 	t := preflight.Target{
 		PoolID:     cmp.Or(spec.PoolID, m.settings.PoolID),
 		TemplateID: cmp.Or(spec.TemplateID, m.settings.TemplateID),
-		Bridge:     cmp.Or(spec.Bridge, m.settings.Bridge),
 		Nodes:      m.settings.Nodes,
 	}
 	add := func(list *[]string, name string) {
@@ -190,10 +189,14 @@ func (m *Manager) preflightTarget(ctx context.Context, spec PreflightSpec, resou
 			*list = append(*list, name)
 		}
 	}
+	add(&t.Bridges, cmp.Or(spec.Bridge, m.settings.Bridge))
 	if entry := guestIn(resources, t.TemplateID); entry != nil && entry.Type == "lxc" {
-		// A linked clone's disk is where the template's is.
+		// A linked clone's disk is where the template's is, and it begins on the template's bridge.
 		if cfg, err := m.templates.config(ctx, entry.Node, t.TemplateID); err == nil {
 			add(&t.Storages, cfg.RootFS().Storage())
+			for _, n := range cfg.Nets() {
+				add(&t.Bridges, n.Bridge())
+			}
 		}
 	}
 	add(&t.Storages, cmp.Or(spec.Storage, m.settings.Storage))

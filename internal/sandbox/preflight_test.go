@@ -202,7 +202,7 @@ func TestEachPrivilegeOfTheLeastRolesIsNeededAndTogetherTheyAreEnough(t *testing
 	nodes := w.lab.Nodes()
 	target := preflight.Target{
 		PoolID: lab.Pool, TemplateID: lab.TemplateID, Storages: []string{lab.Storage},
-		BackupStorages: []string{"local"}, FileStorages: []string{"local"}, Bridge: lab.Bridge, Nodes: nodes[:1],
+		BackupStorages: []string{"local"}, FileStorages: []string{"local"}, Bridges: []string{lab.Bridge}, Nodes: nodes[:1],
 	}
 	for i, need := range preflight.Needs(preflight.Features()...) {
 		name := fmt.Sprintf("%s %s %s", need.Feature, need.Privilege, need.On)

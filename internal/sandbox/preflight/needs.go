@@ -59,7 +59,7 @@ const (
 	Storage       Place = "storage"  // root disks
 	BackupStorage Place = "backups"  // backups
 	FileStorage   Place = "files"    // template files
-	Bridge        Place = "bridge"   // the containers' bridge
+	Bridge        Place = "bridge"   // the containers' bridge, and the template's
 	Pool          Place = "pool"     // the Proxmox pool itself
 	Root          Place = "cluster"  // "/" alone, not what is below
 	Nodes         Place = "node"     // the nodes
@@ -90,7 +90,7 @@ var needs = []Need{
 	{Feature: Containers, Privilege: "VM.Audit", On: Template, For: "read the template: checks at plan, template_current"},
 	{Feature: Containers, Privilege: "Datastore.AllocateSpace", On: Storage, For: "root disks and workspaces"},
 	{Feature: Containers, Privilege: "Datastore.Audit", On: Storage, For: "see the storage and what is on it: checks at plan", Hides: true},
-	{Feature: Containers, Privilege: "SDN.Use", On: Bridge, For: "connect containers to the bridge"},
+	{Feature: Containers, Privilege: "SDN.Use", On: Bridge, For: "connect containers to the bridge, and clone a template that is on it"},
 
 	{Feature: TemplateFiles, Privilege: "Datastore.Audit", On: FileStorage, For: "create from a template file (template_file_id)"},
 

@@ -10,8 +10,9 @@ type Target struct {
 	Storages       []string
 	BackupStorages []string
 	FileStorages   []string
-	Bridge         string
-	Nodes          []string
+	// Bridges are the containers' and the template's: a clone begins on that.
+	Bridges []string
+	Nodes   []string
 }
 
 // paths are where the privileges for a place have to be.
@@ -35,10 +36,7 @@ func (t Target) paths(p Place) []string {
 		return below("/storage", t.FileStorages)
 	case Bridge:
 		// Bridges that no SDN zone has belong to the built-in zone "localnetwork".
-		if t.Bridge != "" {
-			return []string{"/sdn/zones/localnetwork/" + t.Bridge}
-		}
-		return []string{"/sdn/zones/localnetwork"}
+		return below("/sdn/zones/localnetwork", t.Bridges)
 	case Pool:
 		if t.PoolID != "" {
 			return []string{"/pool/" + t.PoolID}
