@@ -37,7 +37,7 @@ func Name(hostPID, number int) string { return fmt.Sprintf("%s%d-%d", prefix, ho
 // Open makes a lab's folders. It returns a lab without cgroups, and why, when this user can't make any.
 func Open(name string) (*Lab, error) {
 	l := &Lab{name: name, dirs: map[string]string{}}
-	var problem error
+	var problem error // the first is enough: they are all alike
 	if _, err := os.Stat(filepath.Join(mount, "cgroup.controllers")); err == nil {
 		l.v2 = true
 		problem = l.openV2()
@@ -51,16 +51,16 @@ func Open(name string) (*Lab, error) {
 }
 
 func (l *Lab) openV1() error {
-	var problems []error
+	var problem error
 	for _, c := range controllers {
 		dir := filepath.Join(mount, c, l.name)
-		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as cgroup folders are
-			problems = append(problems, err)
-			continue
+		if err := os.Mkdir(dir, 0o755); err == nil { //nolint:gosec // as cgroup folders are
+			l.dirs[c] = dir
+		} else if problem == nil {
+			problem = err
 		}
-		l.dirs[c] = dir
 	}
-	return errors.Join(problems...)
+	return problem
 }
 
 // openV2 uses the root of the tree where it is ours, else the part that is delegated to this process.

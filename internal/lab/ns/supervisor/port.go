@@ -184,7 +184,7 @@ func (p *port) routeInside(link netlink.Link) error {
 				return err
 			}
 			for _, r := range routes {
-				if (r.Dst == nil || r.Dst.IP.IsUnspecified()) && r.Gw != nil {
+				if isDefault(r) {
 					if err := netlink.RouteDel(&r); err != nil {
 						return err
 					}
@@ -192,7 +192,14 @@ func (p *port) routeInside(link netlink.Link) error {
 			}
 			continue
 		}
-		err := netlink.RouteReplace(&netlink.Route{LinkIndex: index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)})
+		taken, err := defaultElsewhere(family, index)
+		if err != nil {
+			return err
+		}
+		if taken {
+			continue // the first NIC's counts, as with ifupdown
+		}
+		err = netlink.RouteReplace(&netlink.Route{LinkIndex: index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)})
 		if err != nil {
 			return fmt.Errorf("gateway %s: %w", gateway, err)
 		}
@@ -205,6 +212,19 @@ func (p *port) routeInside(link netlink.Link) error {
 		}
 	}
 	return nil
+}
+
+func isDefault(r netlink.Route) bool {
+	return (r.Dst == nil || r.Dst.IP.IsUnspecified()) && r.Gw != nil
+}
+
+// defaultElsewhere says whether the guest has a default route over another link.
+func defaultElsewhere(family, index int) (bool, error) {
+	routes, err := netlink.RouteList(nil, family)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(routes, func(r netlink.Route) bool { return isDefault(r) && r.LinkIndex != index }), nil
 }
 
 // gateways are the default gateways by family, invalid where there is none.
