@@ -165,7 +165,7 @@ func TestProviderServesTheFoundation(t *testing.T) {
 			t.Errorf("resource %s is missing", name)
 		}
 	}
-	for _, name := range []string{"sandbox_containers", "sandbox_cluster", "sandbox_file"} {
+	for _, name := range []string{"sandbox_containers", "sandbox_cluster", "sandbox_diagnostics", "sandbox_file", "sandbox_preflight"} {
 		if schema.DataSourceSchemas[name] == nil {
 			t.Errorf("data source %s is missing", name)
 		}
