@@ -221,10 +221,18 @@ func (m *Manager) nodeOf(ctx context.Context, ref Ref) (string, error) {
 	if err != nil {
 		return "", m.step("read", ref, "list the cluster's guests", err)
 	}
-	if r := guestIn(resources, ref.VMID); r != nil && r.Type == "lxc" {
-		return r.Node, nil
+	// One list is a hint about all guests: writes drop it, and each of a fleet's
+	// snapshots would otherwise ask for it again.
+	node := ""
+	for _, r := range resources {
+		if r.Type == "lxc" && r.VMID != 0 {
+			m.nodes.LoadOrStore(r.VMID, r.Node)
+		}
+		if r.Type == "lxc" && r.VMID == ref.VMID {
+			node = r.Node
+		}
 	}
-	return "", nil
+	return node, nil
 }
 
 // DescribeSnapshot changes a snapshot's description.
@@ -307,9 +315,9 @@ func (m *Manager) owned(ctx context.Context, op string, ref Ref) (Ref, *pve.LXCC
 	if ref.Owner == "" {
 		ref.Owner = m.settings.Owner
 	}
-	hint := ref.Node
-	if node, ok := m.nodes.Load(ref.VMID); ok {
-		hint = fmt.Sprint(node)
+	hint, err := m.nodeOf(ctx, ref)
+	if err != nil {
+		return ref, nil, err
 	}
 	node, cfg, err := m.find(ctx, ref.VMID, hint)
 	if err != nil {
