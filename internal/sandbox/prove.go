@@ -153,17 +153,19 @@ func (f *finishing) tryUntilRight(ctx context.Context, suspects []*suspect) (sim
 	for {
 		simulated = f.try(ctx, suspects)
 		var open []string
+		untried := false
 		for _, s := range suspects {
 			if s.forbidden && s.reach == guest.ReachOpen {
 				open = append(open, s.name)
 			}
+			untried = untried || s.forbidden && s.reach == guest.ReachUnknown
 		}
 		switch waited := f.m.clock.Now().Sub(began); {
-		case len(open) == 0:
+		case len(open) == 0 && (!untried || waited >= 3*probeTime):
 			return simulated, nil
-		case ctx.Err() != nil:
-			return simulated, context.Cause(ctx)
-		case waited >= f.m.proofPatience:
+		case len(open) == 0:
+			// A guest that is busy may need a second look.
+				case waited >= f.m.proofPatience:
 			return simulated, f.shutIn(ctx, &Error{
 				Op: "prove", Ref: f.ref, Kind: ErrExposed, What: "try its firewall from inside",
 				Err: fmt.Errorf("it reached %s, which mode %q forbids, for %s after its rules should have been in force; its link is down and it is stopped",
@@ -172,7 +174,12 @@ func (f *finishing) tryUntilRight(ctx context.Context, suspects []*suspect) (sim
 			})
 		}
 		if err := f.m.pause(ctx, probeTime/4); err != nil {
-			return simulated, err
+			if len(open) == 0 {
+				return simulated, err
+			}
+			// Stopped while it is open: it isn't left so.
+			return simulated, f.shutIn(ctx, &Error{Op: "prove", Ref: f.ref, Kind: ErrExposed, What: "try its firewall from inside",
+				Err: fmt.Errorf("it reached %s, which mode %q forbids, when the run was stopped; its link is down and it is stopped: %w", strings.Join(open, ", "), f.spec.Network.Mode, err)})
 		}
 	}
 }
