@@ -59,7 +59,7 @@ func CodeOf(err error) Code {
 
 // codePrecedence are the codes that win when an error is of several kinds: what the domain concluded says more than
 // the message that it concluded it from.
-var codePrecedence = []Code{"SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
+var codePrecedence = []Code{"SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
 
 func is(kinds ...error) func(error) bool {
 	return func(err error) bool {
@@ -150,6 +150,10 @@ var codes = []CodeInfo{
 		"Find the other writer (the task log names it), and apply again.", either(is(ErrChangedOutside), means(pve.DigestMismatch))},
 	{"SBX311", "Somebody would be locked out", "Turning the datacenter's firewall on or off would take access, or a filter, from those that the message names. Nothing was changed.",
 		"See to each of them; guests of others that may be filtered are named in `accept_guests`.", is(ErrLockout)},
+	{"SBX312", "The firewall isn't as the network mode asks for", "The server took the container's rules or switches only in part, or somebody else writes them too. Nothing was started behind it.",
+		"Apply again; if it stays, see who else writes the container's firewall (the node's task log and `sandbox_diagnostics`).", is(ErrWall)},
+	{"SBX313", "The container reached what its network mode forbids", "It was tried from inside after its rules should have been in force. Its link is down and it is stopped.",
+		"See whether `pve-firewall` runs on the node (`systemctl status pve-firewall`), and whether another rule lets the container through.", is(ErrExposed)},
 
 	// 4xx: work on the server.
 	{"SBX401", "It is locked", "Another operation held the lock until time ran out: a backup, a snapshot, a clone, or one that died.",

@@ -165,7 +165,7 @@ func (f *finishing) tryUntilRight(ctx context.Context, suspects []*suspect) (sim
 			return simulated, nil
 		case len(open) == 0:
 			// A guest that is busy may need a second look.
-				case waited >= f.m.proofPatience:
+		case waited >= f.m.proofPatience:
 			return simulated, f.shutIn(ctx, &Error{
 				Op: "prove", Ref: f.ref, Kind: ErrExposed, What: "try its firewall from inside",
 				Err: fmt.Errorf("it reached %s, which mode %q forbids, for %s after its rules should have been in force; its link is down and it is stopped",
