@@ -21,7 +21,7 @@ resource "sandbox_firewall_group" "agents" {
   name      = "example-agents"
   mode      = "allowlist"
   resolvers = ["9.9.9.9", "2620:fe::fe"]
-  allow     = [for cidr in var.allowed_cidrs : { to = cidr, ports = "443" }]
+  allow     = [{ cidrs = var.allowed_cidrs, ports = "443" }]
 }
 
 resource "sandbox_container" "agent" {

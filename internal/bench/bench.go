@@ -54,6 +54,7 @@ type area struct {
 
 var areas = []area{
 	{"fleet", measureFleet},
+	{"isolation", measureIsolation},
 	{"time", measureTime},
 }
 

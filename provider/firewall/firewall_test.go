@@ -41,6 +41,8 @@ func TestValidation(t *testing.T) {
 		"a direction that is none":    {"name": "g1", "rule": []any{values{"direction": "forward", "action": "DROP"}}},
 		"allow beside rule":           {"name": "g1", "rule": []any{rule}, "allow": []any{values{"to": "1.2.3.4"}}},
 		"an exception without target": {"name": "g1", "mode": "nat", "allow": []any{values{"ports": "443"}}},
+		"cidrs beside to":             {"name": "g1", "mode": "nat", "allow": []any{values{"to": "1.2.3.4", "cidrs": []any{"1.2.3.4"}}}},
+		"cidrs that are looked up":    {"name": "g1", "mode": "nat", "allow": []any{values{"cidrs": []any{"1.2.3.4"}, "resolve": "apply"}}},
 		"a protocol that is none":     {"name": "g1", "mode": "nat", "allow": []any{values{"to": "1.2.3.4", "protocol": "http"}}},
 		"resolve at some other time":  {"name": "g1", "mode": "nat", "allow": []any{values{"to": "example.com", "resolve": "always"}}},
 		"a log level that is none":    {"name": "g1", "rule": []any{values{"direction": "out", "action": "DROP", "log": "loud"}}},
@@ -62,6 +64,7 @@ type fixture struct {
 func start(t *testing.T) *fixture {
 	t.Helper()
 	env := acctest.New(t)
+	acctest.NeedsPrivilege(t, env, "/", "Sys.Modify") // groups are the datacenter's
 	c, err := pve.New(env.Connection())
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +165,7 @@ func TestAGroupIsChangedInPlaceFromModeToModeAndToItsOwnRules(t *testing.T) {
 	}
 	for _, config := range []values{
 		{"name": name, "mode": "allowlist", "resolvers": []any{"10.10.10.1", "fd00::1"}, "allow": []any{
-			values{"to": "203.0.113.0/24", "ports": "443"}, values{"to": "10.9.0.0/16", "ports": "5432,8000:8100", "protocol": "tcp"}, values{"to": "0.0.0.0/0", "protocol": "icmp"}}},
+			values{"to": "203.0.113.0/24", "ports": "443"}, values{"to": "10.9.0.0/16", "ports": "5432,8000:8100", "protocol": "tcp"}, values{"to": "0.0.0.0/0", "protocol": "icmp"}, values{"cidrs": []any{"198.51.100.0/24", "2001:db8:7::/48"}, "ports": "443"}}},
 		{"name": name, "mode": "nat", "deny": []any{"198.51.100.0/24", "2001:db8:bad::/48"}},
 		{"name": name, "mode": "off"},
 		{"name": name, "rule": []any{
@@ -344,6 +347,7 @@ func TestPlansThatWouldLockUsOutAreRefused(t *testing.T) {
 		{"allow": []any{values{"to": "*.example.com"}}}:                             "no wildcards",
 		{"allow": []any{values{"to": "github.com"}}}:                                `resolve = "apply"`,
 		{"allow": []any{values{"to": "1.2.3.4", "ports": "8000-8100"}}}:             "8000:8100",
+		{"allow": []any{values{"cidrs": []any{"1.2.3.4", "10.0.0.5/8"}}}}:           "10.0.0.0/8",
 		{"deny": []any{"10.0.0.1/8"}}:                                               "10.0.0.0/8",
 		{"deny": []any{"everything"}}:                                               "no network",
 		{"resolvers": []any{"dns.example.com"}}:                                     "no IPv4 or IPv6 address",

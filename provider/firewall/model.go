@@ -34,13 +34,14 @@ type Model struct {
 // AllowModel is one exception.
 type AllowModel struct {
 	To       types.String `tfsdk:"to"`
+	CIDRs    types.List   `tfsdk:"cidrs"`
 	Ports    types.String `tfsdk:"ports"`
 	Protocol types.String `tfsdk:"protocol"`
 	Resolve  types.String `tfsdk:"resolve"`
 }
 
 func allowType() types.ObjectType {
-	return types.ObjectType{AttrTypes: map[string]attr.Type{"to": types.StringType, "ports": types.StringType, "protocol": types.StringType, "resolve": types.StringType}}
+	return types.ObjectType{AttrTypes: map[string]attr.Type{"to": types.StringType, "cidrs": types.ListType{ElemType: types.StringType}, "ports": types.StringType, "protocol": types.StringType, "resolve": types.StringType}}
 }
 
 var setOfText = types.SetType{ElemType: types.StringType}
@@ -68,7 +69,14 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Group
 		var allow []AllowModel
 		diags.Append(m.Allow.ElementsAs(ctx, &allow, false)...)
 		for _, a := range allow {
-			s.Allow = append(s.Allow, egress.Allow{To: a.To.ValueString(), Ports: a.Ports.ValueString(), Protocol: a.Protocol.ValueString(), Resolve: !a.Resolve.IsNull()})
+			one := egress.Allow{To: a.To.ValueString(), Ports: a.Ports.ValueString(), Protocol: a.Protocol.ValueString(), Resolve: !a.Resolve.IsNull()}
+			if !a.To.IsNull() {
+				s.Allow = append(s.Allow, one)
+			}
+			for _, cidr := range texts(ctx, a.CIDRs, diags) {
+				one.To = cidr
+				s.Allow = append(s.Allow, one)
+			}
 		}
 	}
 	for i, text := range texts(ctx, m.Deny, diags) {

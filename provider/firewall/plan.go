@@ -2,8 +2,11 @@ package firewall
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -58,7 +61,7 @@ func (r *groupResource) render(ctx context.Context, plan, state *Model, diags *d
 	if same { // it was said when it was planned
 		problems = slices.DeleteFunc(problems, func(p sandbox.Problem) bool { return p.Warning })
 	}
-	base.AddProblems(diags, problems)
+	base.AddProblems(diags, plan.located(ctx, problems, diags))
 	if diags.HasError() {
 		return
 	}
@@ -76,6 +79,37 @@ func (r *groupResource) render(ctx context.Context, plan, state *Model, diags *d
 	if known {
 		plan.IPSets, plan.Resolved = setsValue(ctx, filter.Sets, diags), resolvedValue(ctx, pinned, diags)
 	}
+}
+
+// located names, for problems with exceptions, the element of `allow` that they are in: one with `cidrs` is several for
+// the domain.
+func (m *Model) located(ctx context.Context, problems []sandbox.Problem, diags *diag.Diagnostics) []sandbox.Problem {
+	if m.Allow.IsNull() {
+		return problems
+	}
+	var allow []AllowModel
+	diags.Append(m.Allow.ElementsAs(ctx, &allow, false)...)
+	var places []string
+	for i, a := range allow {
+		if !a.To.IsNull() {
+			places = append(places, fmt.Sprintf("allow[%d].to", i))
+		}
+		for j := range a.CIDRs.Elements() {
+			places = append(places, fmt.Sprintf("allow[%d].cidrs[%d]", i, j))
+		}
+	}
+	for k := range problems {
+		index, rest, ok := strings.Cut(strings.TrimPrefix(problems[k].Attribute, "allow["), "]")
+		n, err := strconv.Atoi(index)
+		if !ok || err != nil || n >= len(places) {
+			continue
+		}
+		if problems[k].Attribute = places[n]; rest != ".to" {
+			element, _, _ := strings.Cut(places[n], "]")
+			problems[k].Attribute = element + "]" + rest
+		}
+	}
+	return problems
 }
 
 // keep returns the pinned addresses of the domains, and whether they are all the addresses that are needed.
