@@ -76,6 +76,9 @@ type Options struct {
 	EngineName string
 	// SharedHostKeys makes clones keep the template's SSH host keys, as careless templates do. For engines of EngineName.
 	SharedHostKeys bool
+	// Outside puts the rest of the world behind the node: every address answers and remembers who asked, see Lab.Contacts.
+	// For EngineNS.
+	Outside bool
 	// Listen is the API's address; 127.0.0.1 and a free port if empty. A lab that comes back from Dir takes a new port.
 	Listen string
 	// Log gets what goes on; nil discards it.
@@ -236,6 +239,15 @@ func (l *Lab) FirewallSettle() time.Duration { return l.settle }
 // Management is where the guests see connections through the SSH node come from: for the provider's management_cidrs.
 func (l *Lab) Management() netip.Prefix {
 	return netip.PrefixFrom(AddressGateway, AddressGateway.BitLen())
+}
+
+// Contacts are the connections and datagrams of guests that have left the lab (Options.Outside), oldest first.
+func (l *Lab) Contacts(ctx context.Context) ([]engine.Contact, error) {
+	o, ok := l.engine.(engine.Outside)
+	if !ok {
+		return nil, fmt.Errorf("engine %s has no outside", l.engine.Name())
+	}
+	return o.Contacts(ctx)
 }
 
 // Engine is what runs the guests, for a look inside without the API.

@@ -213,6 +213,13 @@ func (e *Engine) SetRules(ctx context.Context, text string) error {
 	return e.call(ctx, supervisor.CallSetRules, text)
 }
 
+// Contacts are the connections and datagrams that have reached the outside (Options.Outside), oldest first.
+func (e *Engine) Contacts(ctx context.Context) ([]engine.Contact, error) {
+	var all []engine.Contact
+	_, err := e.calls.Call(ctx, supervisor.CallContacts, struct{}{}, &all)
+	return all, err
+}
+
 // Exec runs a command as root, without SSH.
 func (e *Engine) Exec(ctx context.Context, id int, cmd engine.Command) (int, error) {
 	if len(cmd.Argv) == 0 {

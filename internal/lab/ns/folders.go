@@ -71,7 +71,7 @@ var labs atomic.Int64
 func prepare(o Options) (open supervisor.Open, lock *os.File, err error) {
 	open = supervisor.Open{
 		Folder: o.Folder, Cache: imageFolder(o.Cache), Cgroup: cgroup.Name(os.Getpid(), int(labs.Add(1))),
-		UserNamespace: os.Geteuid() != 0, SharedHostKeys: o.SharedHostKeys, DHCP: o.DHCP,
+		UserNamespace: os.Geteuid() != 0, SharedHostKeys: o.SharedHostKeys, DHCP: o.DHCP, Outside: o.Outside,
 	}
 	cgroup.Sweep(cgroup.Alive)
 	sweepRuns(runFolder(o.Cache))

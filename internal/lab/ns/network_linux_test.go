@@ -124,3 +124,29 @@ func TestALinkInAGuestLeadsNoMountOutOfIt(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestTheOutsideAnswersAtEveryAddressAndRemembersWhoAsked(t *testing.T) {
+	t.Parallel()
+	e := start(t, Options{Outside: true})
+	ok(t, e.CreateRoot(t.Context(), 100, engine.RootSpec{}))
+	c := config(100)
+	c.NICs[0].IPv6, c.NICs[0].Gateway6 = "fd77::5/64", "fd77::1"
+	ok(t, e.Configure(t.Context(), 100, c))
+	ok(t, e.Start(t.Context(), 100))
+	for _, address := range []string{"1.1.1.1", "192.168.50.10", "169.254.169.254", "2001:db8:113::10", "fd50::10"} {
+		if got := sh(t, e, 100, "timeout 5 bash -c 'cat </dev/tcp/"+address+"/443'"); !strings.Contains(got, "is open") {
+			t.Errorf("%s: %q", address, got)
+		}
+		if got := sh(t, e, 100, "timeout 5 bash -c 'exec 3<>/dev/udp/"+address+"/123; echo tick >&3; head -n 1 <&3'"); got != "tick" {
+			t.Errorf("%s by UDP: %q", address, got)
+		}
+	}
+	if got := sh(t, e, 100, "nslookup gateway.lab 9.9.9.9"); !strings.Contains(got, "Address") {
+		t.Error(got)
+	}
+	contacts, err := e.Contacts(t.Context())
+	ok(t, err)
+	if len(contacts) < 11 || contacts[0].Source.Addr().String() != "10.77.1.100" || contacts[0].Dest.String() != "1.1.1.1:443" || contacts[0].Protocol != 6 {
+		t.Errorf("%d: %+v", len(contacts), contacts)
+	}
+}

@@ -23,6 +23,9 @@ type Options struct {
 	// DHCP are the ranges of bridges that serve addresses; others get one of their own on first use. The node has the
 	// first address of the /16 around a range.
 	DHCP map[string]netip.Prefix
+	// Outside puts the rest of the world behind the node: every address that the lab doesn't have answers, at ports 22, 25,
+	// 53, 80, 443, 853, 8006 and 8080 of TCP and 53, 123 and 443 of UDP, and remembers who asked. Without it nothing leads out.
+	Outside bool
 	// Log is for what this machine can't do and what goes wrong inside; nil discards.
 	Log *slog.Logger
 }

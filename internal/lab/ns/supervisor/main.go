@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 	// A guest's init is this binary too; without the import it wouldn't know.
 	_ "github.com/agentsandbox/terraform-provider-sandbox/internal/lab/ns/guestinit"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/ns/wire"
@@ -92,5 +93,11 @@ func (s *Supervisor) handlers() map[string]wire.Handler {
 		CallExport:         s.export,
 		CallImport:         s.importRoot,
 		CallSetRules:       wire.Do(s.setRules),
+		CallContacts: wire.With(func(context.Context, struct{}) ([]engine.Contact, error) {
+			if s.outside == nil {
+				return nil, nil
+			}
+			return s.outside.list(), nil
+		}),
 	}
 }

@@ -38,6 +38,8 @@ type Open struct {
 	UserNamespace  bool
 	SharedHostKeys bool
 	DHCP           map[string]netip.Prefix
+	// Outside gives the lab the rest of the world, in which every address answers.
+	Outside bool
 }
 
 // Opened is its result.
@@ -136,4 +138,5 @@ const (
 	CallExport         = "export"
 	CallImport         = "import"
 	CallSetRules       = "set rules" // text of nftables' rules
+	CallContacts       = "contacts"
 )

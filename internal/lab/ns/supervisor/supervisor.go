@@ -20,6 +20,7 @@ type Supervisor struct {
 	idBase  int
 	limits  *cgroup.Lab
 	network *network
+	outside *outside // nil without
 	place   place
 
 	mu      sync.Mutex
@@ -52,6 +53,11 @@ func (s *Supervisor) open(_ context.Context, o Open) (Opened, error) {
 	}
 	if err := s.network.listenAsNode(); err != nil {
 		return opened, err
+	}
+	if o.Outside {
+		if s.outside, err = s.network.openOutside(); err != nil {
+			return opened, err
+		}
 	}
 	limits, err := cgroup.Open(o.Cgroup)
 	if err != nil {
