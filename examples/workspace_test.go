@@ -22,6 +22,7 @@ type journey struct {
 func startJourney(t *testing.T, folder string) *journey {
 	t.Helper()
 	env := acctest.New(t)
+	acctest.NeedsFirewall(t, env) // what people start from is filtered
 	workspace, err := acctest.CommandLine(t).NewWorkspace(tfcli.WorkspaceOptions{
 		Config: folder, Dir: t.TempDir(), ProviderDir: providerDir(t), Environment: env.Variables(),
 	})

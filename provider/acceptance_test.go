@@ -83,7 +83,7 @@ func TestFleetThroughTerraform(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(provider.New("test")),
 		CheckDestroy: func(*terraform.State) error {
-			resources, err := somebody.ClusterResources(t.Context(), "vm")
+			resources, err := somebody.LXCList(t.Context(), env.Node())
 			if err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ func TestRefusalsThroughTerraform(t *testing.T) {
 	refused := func(provider, body, want string) resource.TestStep {
 		return resource.TestStep{Config: provider + "\n" + body, PlanOnly: true, ExpectError: regexp.MustCompile(want)}
 	}
-	const one = `resource "sandbox_container" "x" { hostname = "web-1" }`
+	one := fmt.Sprintf("resource \"sandbox_container\" \"x\" {\n  hostname = \"web-1\"\n  %s\n}", env.Network(t))
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(provider.New("test")),
 		Steps: []resource.TestStep{

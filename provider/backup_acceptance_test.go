@@ -19,11 +19,13 @@ import (
 )
 
 // savedWork is a sandbox with a file, a backup of it, and a sandbox that is made from the backup.
-func savedWork(env *acctest.Environment, trigger, notes string) string {
+func savedWork(t *testing.T, env *acctest.Environment, trigger, notes string) string {
+	t.Helper()
 	return env.ProviderConfig() + fmt.Sprintf(`
 resource "sandbox_container" "work" {
   hostname = "work"
   cores    = 1
+  %[3]s
 }
 
 resource "sandbox_file" "result" {
@@ -34,35 +36,37 @@ resource "sandbox_file" "result" {
 
 resource "sandbox_backup" "result" {
   container_id = sandbox_container.work.id
-  storage      = "local"
-  notes        = %q
-  triggers     = { result = sandbox_file.result.sha256, again = %q }
+  storage      = %[4]q
+  notes        = %[1]q
+  triggers     = { result = sandbox_file.result.sha256, again = %[2]q }
 }
 
 resource "sandbox_container" "again" {
   hostname           = "again"
   restore_from       = sandbox_backup.result.volid
   on_template_change = "keep"
+  %[3]s
 }
 
 data "sandbox_file" "again" {
   container_id = sandbox_container.again.id
   path         = "/root/result.txt"
 }
-`, notes, trigger)
+`, notes, trigger, env.Network(t), env.Backups)
 }
 
 // TestBackupsThroughTerraform: made, renewed in place, imported, removed by hand and made again, restored, destroyed.
 func TestBackupsThroughTerraform(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
+	acctest.NeedsPrivilege(t, env, "/vms", "VM.Backup")
 	somebody, err := pve.New(env.Connection())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer somebody.Close()
 	backups := func(ctx context.Context) ([]pve.StorageVolume, error) {
-		all, err := somebody.StorageContent(ctx, env.Node(), "local", "backup", 0)
+		all, err := somebody.StorageContent(ctx, env.Node(), env.Backups, "backup", 0)
 		var ours []pve.StorageVolume
 		for _, v := range all {
 			if v.VMID >= env.VMIDs.First && v.VMID <= env.VMIDs.Last {
@@ -90,9 +94,9 @@ func TestBackupsThroughTerraform(t *testing.T) {
 			return nil
 		},
 		Steps: []resource.TestStep{
-			{Config: savedWork(env, "1", "first"), ConfigStateChecks: checks()},
+			{Config: savedWork(t, env, "1", "first"), ConfigStateChecks: checks()},
 			{ // a new backup, and nobody is made anew for it
-				Config: savedWork(env, "2", "first"),
+				Config: savedWork(t, env, "2", "first"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction(backup, plancheck.ResourceActionUpdate),
 					plancheck.ExpectResourceAction(again, plancheck.ResourceActionNoop),
@@ -100,7 +104,7 @@ func TestBackupsThroughTerraform(t *testing.T) {
 				ConfigStateChecks: checks(),
 			},
 			{
-				Config: savedWork(env, "2", "second"),
+				Config: savedWork(t, env, "2", "second"),
 				ConfigStateChecks: []statecheck.StateCheck{
 					statecheck.ExpectKnownValue(backup, tfjsonpath.New("notes"), knownvalue.StringExact("second")),
 				},
@@ -131,7 +135,7 @@ func TestBackupsThroughTerraform(t *testing.T) {
 						t.Fatal(err)
 					}
 				},
-				Config: savedWork(env, "2", "second"),
+				Config: savedWork(t, env, "2", "second"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction(backup, plancheck.ResourceActionCreate),
 					plancheck.ExpectResourceAction(again, plancheck.ResourceActionNoop),

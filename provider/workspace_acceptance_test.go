@@ -17,25 +17,28 @@ import (
 )
 
 // shared is a configuration of two containers, of which one has the workspace.
-func shared(env *acctest.Environment, has string, size int) string {
+func shared(t *testing.T, env *acctest.Environment, has string, size int) string {
+	t.Helper()
 	return env.ProviderConfig() + fmt.Sprintf(`
-locals { has = %q }
+locals { has = %[1]q }
 
 resource "sandbox_workspace" "repo" {
   name = provider::sandbox::repo_slug("https://git.example.org/acme/web.git")
-  size = %d
+  size = %[2]d
 }
 
 resource "sandbox_container" "a" {
   hostname            = "a"
   restart_when_needed = true
   workspace           = local.has != "a" ? null : [{ id = sandbox_workspace.repo.id, path = "/workspace" }]
+  %[3]s
 }
 
 resource "sandbox_container" "b" {
   hostname            = "b"
   restart_when_needed = true
   workspace           = local.has != "b" ? null : [{ id = sandbox_workspace.repo.id, path = "/srv/code" }]
+  %[3]s
 }
 
 resource "sandbox_exec" "work" {
@@ -48,7 +51,7 @@ data "sandbox_workspace" "repo" {
   id         = sandbox_workspace.repo.id
   depends_on = [sandbox_exec.work]
 }
-`, has, size)
+`, has, size, env.Network(t))
 }
 
 // TestAWorkspaceMovesInOneApply is the life of a workspace through the command line: made, attached, moved from one
@@ -80,7 +83,7 @@ func TestAWorkspaceMovesInOneApply(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(provider.New("test")),
 		CheckDestroy: func(*terraform.State) error {
-			resources, err := somebody.ClusterResources(t.Context(), "vm")
+			resources, err := somebody.LXCList(t.Context(), env.Node())
 			if err != nil {
 				return err
 			}
@@ -93,17 +96,17 @@ func TestAWorkspaceMovesInOneApply(t *testing.T) {
 		},
 		Steps: []resource.TestStep{
 			{
-				Config:            shared(env, "a", 1),
+				Config:            shared(t, env, "a", 1),
 				ConfigPlanChecks:  actions(plancheck.ResourceActionCreate, plancheck.ResourceActionCreate, plancheck.ResourceActionCreate),
 				ConfigStateChecks: healthy(1, "a\n"),
 			},
 			{ // the old one lets go, the new one waits for it
-				Config:            shared(env, "b", 1),
+				Config:            shared(t, env, "b", 1),
 				ConfigPlanChecks:  actions(plancheck.ResourceActionUpdate, plancheck.ResourceActionUpdate, plancheck.ResourceActionNoop),
 				ConfigStateChecks: healthy(1, "a\nb\n"),
 			},
 			{ // where it is, while it is in use
-				Config:            shared(env, "b", 2),
+				Config:            shared(t, env, "b", 2),
 				ConfigPlanChecks:  actions(plancheck.ResourceActionNoop, plancheck.ResourceActionNoop, plancheck.ResourceActionUpdate),
 				ConfigStateChecks: healthy(2, "a\nb\n"),
 			},

@@ -1,6 +1,7 @@
 package acctest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -29,6 +30,7 @@ const (
 	varTemplateID   = "TEMPLATE_ID"         // carries the public half of SSH_KEY_FILE
 	varTemplateFile = "TEMPLATE_FILE"       // local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst
 	varStorage      = "STORAGE"             // for root disks
+	varBackups      = "BACKUP_STORAGE"      // for backups; local if unset
 	varBridge       = "BRIDGE"              // vmbr0
 	varAddressRange = "ADDRESS_RANGE"       // cidr,first[,gateway]: 10.77.0.0/16,10.77.1.0,10.77.0.1
 	varVMIDRange    = "VMID_RANGE"          // first-last, at least 20 ids
@@ -59,6 +61,7 @@ func fromVariables(t testing.TB) *Environment {
 		TemplateID:   r.number(varTemplateID, r.required(varTemplateID)),
 		TemplateFile: r.required(varTemplateFile),
 		Storage:      r.required(varStorage),
+		Backups:      cmp.Or(r.optional(varBackups), "local"),
 		Bridge:       r.required(varBridge),
 		VMIDs:        r.vmidRange(),
 		Addresses:    r.addressRange(),

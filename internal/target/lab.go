@@ -24,6 +24,7 @@ func FromLab(l *lab.Lab, dir string) (Target, error) {
 		TemplateID:     lab.TemplateID,
 		TemplateFile:   lab.TemplateFile,
 		Storage:        lab.Storage,
+		Backups:        "local",
 		Bridge:         lab.Bridge,
 		VMIDs:          VMIDRange{First: lab.VMIDFirst, Last: lab.VMIDLast},
 		Addresses:      AddressRange{CIDR: lab.AddressCIDR, First: lab.AddressFirst, Gateway: lab.AddressGateway},

@@ -23,6 +23,7 @@ type Target struct {
 	TemplateID   int      // carries SSH.PublicKey
 	TemplateFile string   // volid of a container template, storage:vztmpl/name
 	Storage      string   // for root disks
+	Backups      string   // storage for backups
 	Bridge       string
 	VMIDs        VMIDRange
 	Addresses    AddressRange

@@ -16,10 +16,7 @@ import (
 
 type values = protocoltest.Values
 
-const (
-	resourceType = "sandbox_backup"
-	storage      = "local"
-)
+const resourceType = "sandbox_backup"
 
 func with(base values, changes values) values {
 	out := values{}
@@ -78,9 +75,9 @@ func client(t *testing.T, env *acctest.Environment) *pve.Client {
 }
 
 // stored counts a container's backups.
-func stored(t *testing.T, c *pve.Client, container *protocoltest.Resource) int {
+func stored(t *testing.T, env *acctest.Environment, c *pve.Client, container *protocoltest.Resource) int {
 	t.Helper()
-	list, err := c.StorageContent(context.WithoutCancel(t.Context()), container.Text(t, "node_name"), storage, "backup", container.VMID(t))
+	list, err := c.StorageContent(context.WithoutCancel(t.Context()), container.Text(t, "node_name"), env.Backups, "backup", container.VMID(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +87,7 @@ func stored(t *testing.T, c *pve.Client, container *protocoltest.Resource) int {
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	server := protocoltest.Start(t, provider.NewWith(provider.Options{Getenv: protocoltest.NoEnvironment}))
-	good := values{"container_id": "100000", "storage": storage}
+	good := values{"container_id": "100000", "storage": "local"}
 	for name, change := range map[string]values{
 		"no container": {"container_id": "web-1"},
 		"no storage":   {"storage": ""},
@@ -111,14 +108,15 @@ func TestValidation(t *testing.T) {
 func TestABackupsLife(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
+	acctest.NeedsPrivilege(t, env, "/vms", "VM.Backup")
 	server := protocoltest.For(t, env, nil)
 	c := client(t, env)
 	container := sandboxed(t, server, "web-1")
-	config := values{"container_id": container.Text(t, "id"), "storage": storage, "notes": "before\nthe change"}
+	config := values{"container_id": container.Text(t, "id"), "storage": env.Backups, "notes": "before\nthe change"}
 	r := server.NewResource(t, resourceType)
 	apply(t, server, r, config, "create")
 	first := r.Text(t, "volid")
-	if r.Text(t, "id") != first || !strings.HasPrefix(first, storage+":backup/vzdump-lxc-") || r.Get(t, "size").(float64) <= 0 ||
+	if r.Text(t, "id") != first || !strings.HasPrefix(first, env.Backups+":backup/vzdump-lxc-") || r.Get(t, "size").(float64) <= 0 ||
 		r.Text(t, "node_name") != container.Text(t, "node_name") || len(r.Text(t, "claim")) != 26 || !strings.HasSuffix(r.Text(t, "created_at"), "Z") {
 		t.Errorf("the state is %v", r.Get(t, ""))
 	}
@@ -128,7 +126,7 @@ func TestABackupsLife(t *testing.T) {
 		if r.Text(t, "volid") != first {
 			t.Error("a new backup was made")
 		}
-		if diags := server.Destroy(t, t.Context(), r); !strings.Contains(protocoltest.Text(diags), "protected = false") || stored(t, c, container) != 1 {
+		if diags := server.Destroy(t, t.Context(), r); !strings.Contains(protocoltest.Text(diags), "protected = false") || stored(t, env, c, container) != 1 {
 			t.Errorf("the destroy of a protected one: %s", protocoltest.Text(diags))
 		}
 		apply(t, server, r, config, "update")
@@ -136,20 +134,20 @@ func TestABackupsLife(t *testing.T) {
 	t.Run("a trigger makes a new one, which takes the place of the old", func(t *testing.T) {
 		config = with(config, values{"triggers": values{"commit": "2"}})
 		apply(t, server, r, config, "update")
-		if r.Text(t, "volid") == first || stored(t, c, container) != 1 {
-			t.Errorf("volid %s, %d stored", r.Text(t, "volid"), stored(t, c, container))
+		if r.Text(t, "volid") == first || stored(t, env, c, container) != 1 {
+			t.Errorf("volid %s, %d stored", r.Text(t, "volid"), stored(t, env, c, container))
 		}
 	})
 	t.Run("keep_last keeps some", func(t *testing.T) {
 		config = with(config, values{"triggers": values{"commit": "3"}, "keep_last": 2, "compression": "none"})
 		apply(t, server, r, config, "update")
-		if stored(t, c, container) != 2 || !strings.HasSuffix(r.Text(t, "volid"), ".tar") {
-			t.Errorf("volid %s, %d stored", r.Text(t, "volid"), stored(t, c, container))
+		if stored(t, env, c, container) != 2 || !strings.HasSuffix(r.Text(t, "volid"), ".tar") {
+			t.Errorf("volid %s, %d stored", r.Text(t, "volid"), stored(t, env, c, container))
 		}
 		config = with(config, values{"keep_last": 1})
 		apply(t, server, r, config, "update")
-		if stored(t, c, container) != 1 {
-			t.Errorf("%d stored", stored(t, c, container))
+		if stored(t, env, c, container) != 1 {
+			t.Errorf("%d stored", stored(t, env, c, container))
 		}
 	})
 	t.Run("it can be imported", func(t *testing.T) {
@@ -192,7 +190,7 @@ func TestABackupsLife(t *testing.T) {
 		}
 	})
 	protocoltest.NoErrors(t, server.Destroy(t, t.Context(), r))
-	if stored(t, c, container) != 0 {
+	if stored(t, env, c, container) != 0 {
 		t.Error("it is still on the storage")
 	}
 }
@@ -200,9 +198,10 @@ func TestABackupsLife(t *testing.T) {
 func TestABackupIsRefusedAtPlan(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
+	acctest.NeedsPrivilege(t, env, "/vms", "VM.Backup")
 	server := protocoltest.For(t, env, nil)
 	container := sandboxed(t, server, "web-1")
-	config := values{"container_id": container.Text(t, "id"), "storage": storage}
+	config := values{"container_id": container.Text(t, "id"), "storage": env.Backups}
 	for name, test := range map[string]struct {
 		config values
 		want   string
@@ -230,9 +229,9 @@ func TestAFailedBackupShowsTheTasksLogAndLeavesNothing(t *testing.T) {
 	env := acctest.New(t)
 	server := protocoltest.For(t, env, nil)
 	container := sandboxed(t, server, "web-1")
-	config := values{"container_id": container.Text(t, "id"), "storage": storage}
+	config := values{"container_id": container.Text(t, "id"), "storage": env.Backups}
 	full := func(total int64) {
-		if err := env.Lab.Control.ResizeStorage(t.Context(), control.Storage{Storage: storage, Total: total}); err != nil {
+		if err := env.Lab.Control.ResizeStorage(t.Context(), control.Storage{Storage: env.Backups, Total: total}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,7 +244,7 @@ func TestAFailedBackupShowsTheTasksLogAndLeavesNothing(t *testing.T) {
 			t.Errorf("%q is missing in: %s", want, text)
 		}
 	}
-	if n := stored(t, client(t, env), container); n != 0 {
+	if n := stored(t, env, client(t, env), container); n != 0 {
 		t.Errorf("%d stored", n)
 	}
 	if !r.Tainted {
@@ -254,7 +253,7 @@ func TestAFailedBackupShowsTheTasksLogAndLeavesNothing(t *testing.T) {
 	full(1 << 40)
 	apply(t, server, r, config, "replace")
 	protocoltest.NoErrors(t, server.Destroy(t, t.Context(), r))
-	if n := stored(t, client(t, env), container); n != 0 {
+	if n := stored(t, env, client(t, env), container); n != 0 {
 		t.Errorf("after the destroy, %d stored", n)
 	}
 }
@@ -265,7 +264,7 @@ func TestAFailedRenewalKeepsTheOldBackup(t *testing.T) {
 	env := acctest.New(t)
 	server := protocoltest.For(t, env, nil)
 	container := sandboxed(t, server, "web-1")
-	config := values{"container_id": container.Text(t, "id"), "storage": storage}
+	config := values{"container_id": container.Text(t, "id"), "storage": env.Backups}
 	r := server.NewResource(t, resourceType)
 	apply(t, server, r, config, "create")
 	volid := r.Text(t, "volid")
@@ -276,8 +275,8 @@ func TestAFailedRenewalKeepsTheOldBackup(t *testing.T) {
 	if diags := server.Apply(t, t.Context(), server.Plan(t, r, next)); !protocoltest.HasErrors(diags) {
 		t.Fatal("the failure was hidden")
 	}
-	if r.Text(t, "volid") != volid || r.Tainted || stored(t, client(t, env), container) != 1 {
-		t.Errorf("volid %s, tainted %t, %d stored", r.Text(t, "volid"), r.Tainted, stored(t, client(t, env), container))
+	if r.Text(t, "volid") != volid || r.Tainted || stored(t, env, client(t, env), container) != 1 {
+		t.Errorf("volid %s, tainted %t, %d stored", r.Text(t, "volid"), r.Tainted, stored(t, env, client(t, env), container))
 	}
 	apply(t, server, r, next, "update")
 	protocoltest.NoErrors(t, server.Destroy(t, t.Context(), r))

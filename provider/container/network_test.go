@@ -141,6 +141,7 @@ func TestASecurityGroupHoldsTheRules(t *testing.T) {
 func TestANetworkModeThatCanNotBeIsRefusedBeforeAnyRequest(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
+	acctest.NeedsFirewall(t, env)
 	server := protocoltest.For(t, env, nil)
 	for name, test := range map[string]struct {
 		network values

@@ -11,12 +11,12 @@ import (
 )
 
 // backUp makes a backup of a container outside of any state.
-func backUp(t *testing.T, c *pve.Client, r *protocoltest.Resource) string {
+func backUp(t *testing.T, env *acctest.Environment, c *pve.Client, r *protocoltest.Resource) string {
 	t.Helper()
 	node, vmid := r.Text(t, "node_name"), r.VMID(t)
-	upid, err := c.Vzdump(t.Context(), node, pve.VzdumpOptions{VMID: vmid, Storage: "local", Compress: "zstd"})
+	upid, err := c.Vzdump(t.Context(), node, pve.VzdumpOptions{VMID: vmid, Storage: env.Backups, Compress: "zstd"})
 	wait(t, c, upid, err)
-	list, err := c.StorageContent(t.Context(), node, "local", "backup", vmid)
+	list, err := c.StorageContent(t.Context(), node, env.Backups, "backup", vmid)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d backups, %v", len(list), err)
 	}
@@ -38,14 +38,16 @@ func removeBackup(t *testing.T, c *pve.Client, node, volid string) {
 func TestAContainerRestoredFromABackup(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
+	acctest.NeedsPrivilege(t, env, "/vms", "VM.Backup")
 	server := protocoltest.For(t, env, nil)
 	c := client(t, env)
 	original := create(t, server, values{"hostname": "original", "memory": 192, "tags": []string{"old"}, "description": "its own"})
-	volid := backUp(t, c, original)
-	config := values{"hostname": "restored", "restore_from": volid, "disk": 2}
+	volid := backUp(t, env, c, original)
+	disk := env.DiskGiB(t, 1)
+	config := values{"hostname": "restored", "restore_from": volid, "disk": disk}
 	r := create(t, server, config)
 	for path, want := range map[string]any{
-		"restore_from": volid, "template_id": nil, "template_file_id": nil, "status": "running", "memory": 192.0, "disk": 2.0,
+		"restore_from": volid, "template_id": nil, "template_file_id": nil, "status": "running", "memory": 192.0, "disk": float64(disk),
 		"description": nil, "tags": nil, "posture.unprivileged": true, "template_current": nil,
 	} {
 		if got := r.Get(t, path); got != want {

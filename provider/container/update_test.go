@@ -11,31 +11,36 @@ import (
 // key is a public key that nobody has the private half of.
 const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2Vv8Wl3Y4v5bq0o1o0kq3m7yGx0m1w5m7yqj1bJ7kX test"
 
-// changes are one change of every attribute that the server can change in place, and what the state shows then.
-var changes = []struct {
+// change is one of an attribute that the server can change in place, and what the state shows then.
+type change struct {
 	name   string
 	change values
 	path   string
 	want   any
-}{
-	{"hostname", values{"hostname": "web-2"}, "hostname", "web-2"},
-	{"cores", values{"cores": 2}, "cores", 2.0},
-	{"cpu_limit", values{"cpu_limit": 1.5}, "cpu_limit", 1.5},
-	{"cpu_units", values{"cpu_units": 200}, "cpu_units", 200.0},
-	{"memory", values{"memory": 256}, "memory", 256.0},
-	{"swap", values{"swap": 64}, "swap", 64.0},
-	{"disk", values{"disk": 3}, "disk", 3.0},
-	{"tags", values{"tags": []string{"Blue", "green"}}, "tags.0", "Blue"},
-	{"description", values{"description": "first\nsecond\n"}, "description", "first\nsecond\n"},
-	{"on_boot", values{"on_boot": true}, "on_boot", true},
-	{"startup", values{"startup": values{"order": 3, "up_delay": 10}}, "startup.order", 3.0},
-	{"rate_limit", values{"network": values{"rate_limit": 12.5}}, "network.rate_limit", 12.5},
-	{"mac_address", values{"network": values{"mac_address": "bc:24:11:0a:0b:0c"}}, "network.mac_address", "bc:24:11:0a:0b:0c"},
-	{"ipv6", values{"network": values{"ipv6": "FD00::0020/64"}}, "network.ipv6", "FD00::0020/64"},
-	{"ipv6_address", values{"network": values{"ipv6": "fd00::21/64"}}, "ipv6_address", "fd00::21"},
-	{"dns", values{"dns": values{"servers": []string{"10.0.0.1", "10.0.0.2"}, "domain": "example.org"}}, "dns.servers.1", "10.0.0.2"},
-	{"authorized_keys", values{"authorized_keys": []string{key}}, "authorized_keys.0", key},
-	{"stopped", values{"started": false}, "status", "stopped"},
+}
+
+// changes are one of every such attribute, to a root disk of so many GiB.
+func changes(disk int) []change {
+	return []change{
+		{"hostname", values{"hostname": "web-2"}, "hostname", "web-2"},
+		{"cores", values{"cores": 2}, "cores", 2.0},
+		{"cpu_limit", values{"cpu_limit": 1.5}, "cpu_limit", 1.5},
+		{"cpu_units", values{"cpu_units": 200}, "cpu_units", 200.0},
+		{"memory", values{"memory": 256}, "memory", 256.0},
+		{"swap", values{"swap": 64}, "swap", 64.0},
+		{"disk", values{"disk": disk}, "disk", float64(disk)},
+		{"tags", values{"tags": []string{"Blue", "green"}}, "tags.0", "Blue"},
+		{"description", values{"description": "first\nsecond\n"}, "description", "first\nsecond\n"},
+		{"on_boot", values{"on_boot": true}, "on_boot", true},
+		{"startup", values{"startup": values{"order": 3, "up_delay": 10}}, "startup.order", 3.0},
+		{"rate_limit", values{"network": values{"rate_limit": 12.5}}, "network.rate_limit", 12.5},
+		{"mac_address", values{"network": values{"mac_address": "bc:24:11:0a:0b:0c"}}, "network.mac_address", "bc:24:11:0a:0b:0c"},
+		{"ipv6", values{"network": values{"ipv6": "FD00::0020/64"}}, "network.ipv6", "FD00::0020/64"},
+		{"ipv6_address", values{"network": values{"ipv6": "fd00::21/64"}}, "ipv6_address", "fd00::21"},
+		{"dns", values{"dns": values{"servers": []string{"10.0.0.1", "10.0.0.2"}, "domain": "example.org"}}, "dns.servers.1", "10.0.0.2"},
+		{"authorized_keys", values{"authorized_keys": []string{key}}, "authorized_keys.0", key},
+		{"stopped", values{"started": false}, "status", "stopped"},
+	}
 }
 
 func TestEveryChangeIsMadeInPlace(t *testing.T) {
@@ -45,7 +50,7 @@ func TestEveryChangeIsMadeInPlace(t *testing.T) {
 	config := values{"hostname": "web-1"}
 	r := create(t, server, config)
 	id := r.Text(t, "claim")
-	for _, c := range changes {
+	for _, c := range changes(env.DiskGiB(t, 2)) {
 		t.Run(c.name, func(t *testing.T) {
 			// Each is made on top of the ones before, so that it is seen that none undoes another.
 			config = with(config, c.change)
@@ -109,12 +114,12 @@ func TestSpellingsThatMeanTheSamePlanNothing(t *testing.T) {
 	server := protocoltest.For(t, env, nil)
 	config := values{
 		"hostname": "web-1", "tags": []string{"Blue", "green"}, "description": "note",
-		"network": values{"mac_address": "BC:24:11:0A:0B:0C", "ipv6": "fd00::20/64"},
+		"network": values{"mac_address": "BC:24:11:0A:0B:0D", "ipv6": "fd00::20/64"},
 	}
 	r := create(t, server, config)
 	plan := server.Plan(t, r, with(config, values{
 		"tags": []string{"green", "blue"}, "description": "note\n",
-		"network": values{"mac_address": "bc:24:11:0a:0b:0c", "ipv6": "FD00:0::20/64"},
+		"network": values{"mac_address": "bc:24:11:0a:0b:0d", "ipv6": "FD00:0::20/64"},
 	}))
 	protocoltest.NoErrors(t, plan.Diags)
 	if plan.Action() != "no-op" {

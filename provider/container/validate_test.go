@@ -101,8 +101,9 @@ func TestPlanRefusesWhatAnApplyWouldRefuse(t *testing.T) {
 		})
 	}
 	t.Run("a disk that would shrink", func(t *testing.T) {
-		apply(t, server, taken, values{"hostname": "taken", "disk": 3}, "update")
-		plan := server.Plan(t, taken, values{"hostname": "taken", "disk": 2})
+		larger := env.DiskGiB(t, 2)
+		apply(t, server, taken, values{"hostname": "taken", "disk": larger}, "update")
+		plan := server.Plan(t, taken, values{"hostname": "taken", "disk": larger - 1})
 		wants(t, plan.Diags, "ERROR", `AttributeName("disk")`, "shrink")
 	})
 }

@@ -23,5 +23,7 @@ func ForWith(t testing.TB, env *acctest.Environment, config Values, options prov
 	variables := env.Variables()
 	options.Version = "test"
 	options.Getenv = func(name string) string { return variables[name] }
-	return New(t, provider.NewWith(options), config)
+	s := New(t, provider.NewWith(options), config)
+	s.unfiltered = !env.Firewalled(t)
+	return s
 }

@@ -93,9 +93,13 @@ func (s *Server) Plan(t testing.TB, r *Resource, config Values) *Plan {
 	t.Helper()
 	schema := s.schemaOf(t, r.Type)
 	typ := schema.ValueType()
+	config, placed := s.placed(r.Type, config)
 	configValue := Value(t, typ, config)
 	plan := &Plan{Resource: r, Config: configValue}
 	plan.Diags = s.Validate(t, r.Type, config)
+	if placed {
+		plan.Diags = withoutModeWarning(plan.Diags)
+	}
 	if HasErrors(plan.Diags) {
 		return plan
 	}

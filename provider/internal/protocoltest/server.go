@@ -21,6 +21,8 @@ type Server struct {
 	Schema *tfprotov6.GetProviderSchemaResponse
 	// Warnings holds what Configure had to say.
 	Warnings []*tfprotov6.Diagnostic
+
+	unfiltered bool // see placed
 }
 
 // Values is a configuration as a test writes it: strings, numbers, bools, lists, maps and objects, or Unknown.
