@@ -1,5 +1,5 @@
-# The four network modes side by side, and a target that proves them: a listener in a sandbox of its own, which every mode forbids because it
-# has a private address. Before a sandbox counts as ready, the provider reaches the listener itself, then tries it from inside the sandbox; one
+# The four network modes side by side, and a target that proves them: the SSH server of a sandbox of its own, which every mode forbids because it
+# has a private address. Before a sandbox counts as ready, the provider reaches that server itself, then tries it from inside the sandbox; one
 # that got through would have its link taken down and be stopped, and the apply would fail.
 
 terraform {
@@ -29,13 +29,6 @@ resource "sandbox_container" "canary" {
   network  = { ipv4 = "auto", mode = "unmanaged" }
 }
 
-resource "sandbox_exec" "listener" {
-  container_id = sandbox_container.canary.id
-  host_key     = sandbox_container.canary.ssh.host_key
-  command      = ["sh", "-c", "nohup nc -l -k -p 9999 </dev/null >/dev/null 2>&1 & sleep 1"]
-  triggers     = { claim = sandbox_container.canary.claim }
-}
-
 resource "sandbox_container" "mode" {
   for_each    = local.modes
   hostname    = "mode-${each.key}"
@@ -44,12 +37,10 @@ resource "sandbox_container" "mode" {
   network = {
     ipv4     = "auto"
     mode     = each.key
-    canaries = ["${sandbox_container.canary.ipv4_address}:9999"]
+    canaries = ["${sandbox_container.canary.ipv4_address}:22"]
     allow    = each.key == "allowlist" ? [{ to = "140.82.112.0/20", ports = "443", protocol = "tcp" }] : null
   }
   dns = { servers = [local.resolver] }
-
-  depends_on = [sandbox_exec.listener]
 
   # A canary that doesn't answer proves nothing: then the proof is "readback" only.
   lifecycle {

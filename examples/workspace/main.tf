@@ -47,12 +47,12 @@ resource "sandbox_container" "box" {
   }]
 }
 
-# The account "agent" writes a line into a log on the workspace, and reads what is there.
+# The account "agent", where the template has it, writes a line into a log on the workspace, and reads what is there.
 resource "sandbox_exec" "work" {
   for_each     = sandbox_container.box
   container_id = each.value.id
   host_key     = each.value.ssh.host_key
-  script       = "runuser -u agent -- sh -c 'hostname >> /workspace/log; cat /workspace/log'"
+  script       = "as=; id -u agent >/dev/null 2>&1 && as='runuser -u agent --'; $as sh -c 'hostname >> /workspace/log; cat /workspace/log'"
 }
 
 output "log" {

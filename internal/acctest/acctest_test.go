@@ -120,6 +120,34 @@ func TestTheCleanupNeverTouchesWhatIsNotTheTests(t *testing.T) {
 	}
 }
 
+func TestBackupsThatATestLeftAreDeletedAndFailIt(t *testing.T) {
+	t.Parallel()
+	env := onLab(t)
+	ours, strangers := env.VMID(0), env.VMID(1)
+	client := clone(t, env, ours, "backed up")
+	clone(t, env, strangers, "backed up")
+	for vmid, owner := range map[int]string{ours: env.Owner, strangers: "another-owner"} {
+		upid, err := client.Vzdump(t.Context(), env.Node(), pve.VzdumpOptions{
+			VMID: vmid, Storage: env.Backups, Protected: true, Notes: mark(env, owner, vmid),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Wait(t.Context(), upid, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &recorder{TB: t}
+	sweep(r, env)
+	left, err := client.StorageContent(t.Context(), env.Node(), env.Backups, "backup", 0)
+	if err != nil || len(left) != 1 || left[0].VMID != strangers {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if !r.Failed() || !strings.Contains(strings.Join(r.messages, "\n"), "behind") {
+		t.Errorf("the test that left it passes: %q", r.messages)
+	}
+}
+
 func TestPartsOfARealRangeNeverOverlap(t *testing.T) {
 	whole := func() *Environment {
 		return &Environment{Target: target.Target{

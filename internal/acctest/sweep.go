@@ -33,6 +33,7 @@ func sweep(t testing.TB, env *Environment) {
 		return
 	}
 	defer client.Close()
+	sweepBackups(ctx, t, client, env)
 	left, err := leftovers(ctx, client, env)
 	if err != nil {
 		t.Errorf("looking for what %s left: %v", env.Owner, err)
