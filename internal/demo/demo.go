@@ -46,6 +46,13 @@ type member struct {
 	address string
 }
 
+// step is a part of the performance.
+type step struct {
+	title string
+	do    func() ([]string, error)
+	real  bool // needs real packets
+}
+
 // Run gives the demo.
 func Run(ctx context.Context, options Options) (err error) {
 	if options.Engine == "" {
@@ -72,21 +79,22 @@ func Run(ctx context.Context, options Options) (err error) {
 
 	fmt.Fprintf(r.Out, "A fleet of sandboxes, from nothing to gone: %s with this checkout's provider, against a Proxmox VE\n"+
 		"emulator inside this process. Everything is written below %s and removed at the end.\n", r.cli.Name(), r.relative(r.dir))
-	for _, s := range []struct {
-		title string
-		do    func() ([]string, error)
-	}{
-		{"Build the provider", func() ([]string, error) { return r.build(ctx) }},
-		{"Start the lab", func() ([]string, error) { return r.startLab(ctx) }},
-		{"Apply examples/fleet", func() ([]string, error) { return r.apply(ctx) }},
-		{"Run a command in each sandbox, over SSH", func() ([]string, error) { return r.execute(ctx) }},
-		{"Plan again: nothing must be left to do", func() ([]string, error) { return r.planNothing(ctx) }},
-		{"Change two sandboxes behind Terraform's back", func() ([]string, error) { return r.meddle(ctx) }},
-		{"Plan: the drift is found", func() ([]string, error) { return r.findDrift(ctx) }},
-		{"Apply: the drift is repaired", func() ([]string, error) { return r.repair(ctx) }},
-		{"Destroy", func() ([]string, error) { return r.destroy(ctx) }},
-		{"Apply examples/workspace, twice: work outlives its sandbox", func() ([]string, error) { return r.handOver(ctx) }},
+	for _, s := range []step{
+		{title: "Build the provider", do: func() ([]string, error) { return r.build(ctx) }},
+		{title: "Start the lab", do: func() ([]string, error) { return r.startLab(ctx) }},
+		{title: "Apply examples/fleet", do: func() ([]string, error) { return r.apply(ctx) }},
+		{title: "Run a command in each sandbox, over SSH", do: func() ([]string, error) { return r.execute(ctx) }},
+		{title: "Try the network from inside a sandbox", do: func() ([]string, error) { return r.tryNetwork(ctx) }, real: true},
+		{title: "Plan again: nothing must be left to do", do: func() ([]string, error) { return r.planNothing(ctx) }},
+		{title: "Change two sandboxes behind Terraform's back", do: func() ([]string, error) { return r.meddle(ctx) }},
+		{title: "Plan: the drift is found", do: func() ([]string, error) { return r.findDrift(ctx) }},
+		{title: "Apply: the drift is repaired", do: func() ([]string, error) { return r.repair(ctx) }},
+		{title: "Destroy", do: func() ([]string, error) { return r.destroy(ctx) }},
+		{title: "Apply examples/workspace, twice: work outlives its sandbox", do: func() ([]string, error) { return r.handOver(ctx) }},
 	} {
+		if s.real && options.Engine == lab.EngineSim {
+			continue
+		}
 		if err := r.step(s.title, s.do); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (r *run) build(ctx context.Context) ([]string, error) {
 
 func (r *run) startLab(ctx context.Context) ([]string, error) {
 	// Ctrl-C must not take the lab away from a destroy that is under way: it ends with the demo.
-	l, err := lab.Start(context.WithoutCancel(ctx), lab.Options{Delays: lab.Real(), EngineName: r.Engine})
+	l, err := lab.Start(context.WithoutCancel(ctx), lab.Options{Delays: lab.Real(), EngineName: r.Engine, Outside: r.Engine == lab.EngineNS})
 	if err != nil {
 		return nil, err
 	}
