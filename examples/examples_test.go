@@ -23,6 +23,8 @@ type expectation struct {
 	Why      string            `json:"why"`      // for the reader; required
 	Replan   map[string]string `json:"replan"`   // what the second plan shows, by address: "update", "delete,create", …
 	Requires []acctest.Feature `json:"requires"` // what the command line must have
+
+	Privileges map[string][]string `json:"privileges"` // what a real server's token needs beyond CONTRIBUTING.md's role, by path
 }
 
 func TestExamples(t *testing.T) {
@@ -39,15 +41,18 @@ func TestExamples(t *testing.T) {
 			for _, feature := range want.Requires {
 				acctest.SkipUnless(t, feature)
 			}
-			applyPlanDestroy(t, folder, want.Replan)
+			applyPlanDestroy(t, folder, want)
 		})
 	}
 }
 
-func applyPlanDestroy(t *testing.T, folder string, wantReplan map[string]string) {
+func applyPlanDestroy(t *testing.T, folder string, want expectation) {
 	ctx := t.Context()
 	env := acctest.New(t)
 	acctest.NeedsFirewall(t, env) // what people start from is filtered
+	for path, privileges := range want.Privileges {
+		acctest.NeedsPrivilege(t, env, path, privileges...)
+	}
 	workspace, err := acctest.CommandLine(t).NewWorkspace(tfcli.WorkspaceOptions{
 		Config:      folder,
 		Dir:         t.TempDir(),
@@ -75,8 +80,8 @@ func applyPlanDestroy(t *testing.T, folder string, wantReplan map[string]string)
 	if err != nil {
 		t.Fatalf("second plan: %v", err)
 	}
-	if !maps.Equal(changes.Actions(), wantReplan) {
-		t.Errorf("second plan: %s; expected %v", changes, wantReplan)
+	if !maps.Equal(changes.Actions(), want.Replan) {
+		t.Errorf("second plan: %s; expected %v", changes, want.Replan)
 	}
 	if err := destroy(ctx); err != nil {
 		t.Fatalf("destroy: %v", err)
