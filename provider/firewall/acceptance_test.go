@@ -24,6 +24,7 @@ func TestGroupThroughTerraform(t *testing.T) {
 	t.Parallel()
 	env := acctest.New(t)
 	acctest.NeedsFirewall(t, env)
+	acctest.NeedsPrivilege(t, env, "/", "Sys.Modify")
 	somebody, err := pve.New(env.Connection())
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +92,8 @@ resource "sandbox_container" "member" {
 				Config:           config(`["203.0.113.0/24", "2001:db8::/32"]`, true),
 				ConfigPlanChecks: action(plancheck.ResourceActionCreate),
 				ConfigStateChecks: []statecheck.StateCheck{
-					statecheck.ExpectKnownValue(agents, tfjsonpath.New("ip_sets").AtMapKey(name+"-allow-tcp-443"), knownvalue.SetSizeExact(2)),
-					statecheck.ExpectKnownValue(agents, tfjsonpath.New("ip_sets").AtMapKey(name+"-inside-tcp-5432"), knownvalue.SetSizeExact(1)),
+					statecheck.ExpectKnownValue(agents, tfjsonpath.New("ip_sets").AtMapKey(name+"-allow-tcp-443"), knownvalue.ListSizeExact(2)),
+					statecheck.ExpectKnownValue(agents, tfjsonpath.New("ip_sets").AtMapKey(name+"-inside-tcp-5432"), knownvalue.ListSizeExact(1)),
 				},
 			},
 			{

@@ -44,7 +44,11 @@ func allowType() types.ObjectType {
 	return types.ObjectType{AttrTypes: map[string]attr.Type{"to": types.StringType, "cidrs": types.ListType{ElemType: types.StringType}, "ports": types.StringType, "protocol": types.StringType, "resolve": types.StringType}}
 }
 
-var setOfText = types.SetType{ElemType: types.StringType}
+var (
+	setOfText = types.SetType{ElemType: types.StringType}
+	// listOfText is for what may be long: Terraform compares every member of a set with every other. They are sorted.
+	listOfText = types.ListType{ElemType: types.StringType}
+)
 
 func (m *Model) thing() string { return "security group " + m.Name.ValueString() }
 
@@ -129,13 +133,13 @@ func (m *Model) fill(ctx context.Context, g sandbox.FirewallGroup, diags *diag.D
 func setsValue(ctx context.Context, sets []egress.Set, diags *diag.Diagnostics) types.Map {
 	members := map[string][]string{}
 	for _, s := range sets {
-		list := slices.Clone(s.Foreign)
+		list := make([]string, 0, len(s.Entries)+len(s.Foreign))
 		for _, p := range s.Entries {
 			list = append(list, p.String())
 		}
-		members[s.Name] = list
+		members[s.Name] = append(list, s.Foreign...)
 	}
-	v, d := types.MapValueFrom(ctx, setOfText, members)
+	v, d := types.MapValueFrom(ctx, listOfText, members)
 	diags.Append(d...)
 	return v
 }

@@ -32,7 +32,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Rules, plan.IPSets = types.ListUnknown(RuleType()), types.MapUnknown(setOfText)
+	plan.Rules, plan.IPSets = types.ListUnknown(RuleType()), types.MapUnknown(listOfText)
 	plan.Resolved, plan.Moved = types.MapUnknown(setOfText), namesValue(nil)
 	if r.Data.Known() && plan.known(ctx) {
 		r.render(ctx, &plan, state, &resp.Diagnostics)

@@ -117,8 +117,8 @@ func (r *groupResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				NestedObject:        schema.NestedAttributeObject{Attributes: ruleAttributes(true)},
 			},
 			"ip_sets": schema.MapAttribute{
-				MarkdownDescription: "Members of the IP sets that the rules name, by the set's name.",
-				ElementType:         setOfText,
+				MarkdownDescription: "Members of the IP sets that the rules name, sorted, by the set's name.",
+				ElementType:         listOfText,
 				Computed:            true,
 			},
 			"resolved": schema.MapAttribute{
