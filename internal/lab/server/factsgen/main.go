@@ -37,13 +37,23 @@ func main() {
 }
 
 func run(path string) error {
-	raw, err := os.ReadFile(path)
+	table, err := generate(path)
 	if err != nil {
 		return err
 	}
+	_, err = fmt.Print(table)
+	return err
+}
+
+// generate makes the table of a schema's file.
+func generate(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
 	var all map[string]map[string]method
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return err
+		return "", err
 	}
 	var lines []string
 	for p, methods := range all {
@@ -53,14 +63,13 @@ func run(path string) error {
 			}
 			line, err := json.Marshal(condense(info))
 			if err != nil {
-				return err
+				return "", err
 			}
 			lines = append(lines, fmt.Sprintf("%q:%s", m+" "+p, line))
 		}
 	}
 	sort.Strings(lines)
-	_, err = fmt.Printf("{\n%s\n}\n", strings.Join(lines, ",\n"))
-	return err
+	return fmt.Sprintf("{\n%s\n}\n", strings.Join(lines, ",\n")), nil
 }
 
 func served(path, verb string) bool {
