@@ -23,7 +23,7 @@ const (
 	varToken        = "TOKEN"               // user@realm!name=uuid
 	varUsername     = "USERNAME"            // with PASSWORD instead of TOKEN
 	varPassword     = "PASSWORD"            //
-	varFingerprint  = "FINGERPRINT"         // SHA-256 of a self-signed certificate; or
+	varFingerprint  = "FINGERPRINT"         // SHA-256 of a self-signed certificate (as first seen if unset); or
 	varCAFile       = "CA_FILE"             // PEM
 	varInsecure     = "INSECURE"            // true: certificate not verified
 	varNode         = "NODE"                // one, or several with commas: the first has the template
@@ -37,7 +37,7 @@ const (
 	varSSHKeyFile   = "SSH_KEY_FILE"        // private key, OpenSSH format, no passphrase
 	varProxyJump    = "PROXY_JUMP"          // user@host[:port], optional
 	varManagement   = "MANAGEMENT_CIDRS"    // with commas: where guests see us come from; with PROXY_JUMP needed for network modes
-	varJumpHostKey  = "PROXY_JUMP_HOST_KEY" // ssh-ed25519 AAAA…, required with PROXY_JUMP
+	varJumpHostKey  = "PROXY_JUMP_HOST_KEY" // ssh-ed25519 AAAA…; as first seen if unset
 )
 
 const prefix = "SANDBOX_ACC_"
@@ -68,6 +68,9 @@ func fromVariables(t testing.TB) *Environment {
 		SSH:          r.ssh(),
 		Management:   r.management(),
 	}}
+	if env.Fingerprint == "" && env.CAFile == "" && !env.Insecure && env.Endpoint != "" {
+		env.Fingerprint = fingerprint(env.Endpoint)
+	}
 	if env.APIToken == "" && (env.Username == "" || env.Password == "") {
 		r.complain(varToken, "or "+prefix+varUsername+" and "+prefix+varPassword+" must be set")
 	}
@@ -180,9 +183,15 @@ func (r *reader) proxyJump() *target.ProxyJump {
 		r.complain(varProxyJump, fmt.Sprintf("must be user@host[:port]: %q", value))
 		return nil
 	}
-	jump := &target.ProxyJump{Username: user, Host: address, Port: 22, HostKey: r.required(varJumpHostKey)}
+	jump := &target.ProxyJump{Username: user, Host: address, Port: 22, HostKey: r.optional(varJumpHostKey)}
 	if host, port, err := net.SplitHostPort(address); err == nil {
 		jump.Host, jump.Port = host, r.number(varProxyJump, port)
+	}
+	if jump.HostKey == "" {
+		var err error
+		if jump.HostKey, err = hostKey(net.JoinHostPort(jump.Host, strconv.Itoa(jump.Port))); err != nil {
+			r.complain(varProxyJump, "shows no host key: "+err.Error())
+		}
 	}
 	return jump
 }
