@@ -90,6 +90,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		{title: "Plan: the drift is found", do: func() ([]string, error) { return r.findDrift(ctx) }},
 		{title: "Apply: the drift is repaired", do: func() ([]string, error) { return r.repair(ctx) }},
 		{title: "Destroy", do: func() ([]string, error) { return r.destroy(ctx) }},
+		{title: "Apply examples/time-machine: an agent's mistake, undone", do: func() ([]string, error) { return r.undo(ctx) }},
 		{title: "Apply examples/workspace, twice: work outlives its sandbox", do: func() ([]string, error) { return r.handOver(ctx) }},
 	} {
 		if s.real && options.Engine == lab.EngineSim {

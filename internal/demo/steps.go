@@ -45,18 +45,23 @@ func (r *run) startLab(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-func (r *run) apply(ctx context.Context) ([]string, error) {
+// example prepares a configuration of examples/ for the lab, in a folder of its own.
+func (r *run) example(name string) (*tfcli.Workspace, error) {
 	var stdout io.Writer
 	if r.Verbose {
 		stdout = r.Out
 	}
-	workspace, err := r.cli.NewWorkspace(tfcli.WorkspaceOptions{
-		Config:      filepath.Join(r.root, "examples", "fleet"),
-		Dir:         filepath.Join(r.dir, "work"),
+	return r.cli.NewWorkspace(tfcli.WorkspaceOptions{
+		Config:      filepath.Join(r.root, "examples", name),
+		Dir:         filepath.Join(r.dir, name),
 		ProviderDir: r.dir,
 		Environment: r.target.Variables(),
 		Stdout:      stdout,
 	})
+}
+
+func (r *run) apply(ctx context.Context) ([]string, error) {
+	workspace, err := r.example("fleet")
 	if err != nil {
 		return nil, err
 	}

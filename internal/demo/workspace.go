@@ -5,24 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
-
-	"github.com/agentsandbox/terraform-provider-sandbox/internal/tfcli"
 )
 
 // handOver applies examples/workspace for two sandboxes, one after the other: the second finds what the first has written,
 // although nothing of the first is left.
 func (r *run) handOver(ctx context.Context) (told []string, err error) {
-	workspace, err := r.cli.NewWorkspace(tfcli.WorkspaceOptions{
-		Config:      filepath.Join(r.root, "examples", "workspace"),
-		Dir:         filepath.Join(r.dir, "handover"),
-		ProviderDir: r.dir,
-		Environment: r.target.Variables(),
-	})
+	workspace, err := r.example("workspace")
 	if err != nil {
 		return nil, err
 	}
