@@ -4,6 +4,7 @@ package ns
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -74,7 +75,7 @@ func launch(lock *os.File) (*process, error) {
 		close(p.waited)
 	}()
 	if ids != nil {
-		if err := ids.mapInto(p.command.Process.Pid); err != nil {
+		if err := ids.mapInto(context.Background(), p.command.Process.Pid); err != nil {
 			return nil, errors.Join(err, p.end())
 		}
 	}
@@ -149,7 +150,7 @@ func findSubordinate() (*subordinate, error) {
 func readRange(file string, me *user.User) (idRange, error) {
 	remedy := fmt.Errorf("%s has no range of %d ids for %s: add one (usermod --add-subuids 200000-265535 --add-subgids 200000-265535 %s), or run as root",
 		file, supervisor.IDCount, me.Username, me.Username)
-	text, err := os.ReadFile(file) //nolint:gosec // one of two
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return idRange{}, errors.Join(remedy, err)
 	}
@@ -166,13 +167,13 @@ func readRange(file string, me *user.User) (idRange, error) {
 }
 
 // mapInto writes the maps of a process' user namespace: this user is its root, the subordinate ids follow.
-func (s *subordinate) mapInto(pid int) error {
+func (s *subordinate) mapInto(ctx context.Context, pid int) error {
 	for _, m := range []struct {
 		program string
 		own     int
 		ids     idRange
 	}{{"newuidmap", os.Getuid(), s.uids}, {"newgidmap", os.Getgid(), s.gids}} {
-		c := exec.Command(m.program, strconv.Itoa(pid), "0", strconv.Itoa(m.own), "1", //nolint:gosec // one of two programs
+		c := exec.CommandContext(ctx, m.program, strconv.Itoa(pid), "0", strconv.Itoa(m.own), "1",
 			strconv.Itoa(supervisor.UserIDBase), m.ids.first, m.ids.count)
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", m.program, err, bytes.TrimSpace(out))

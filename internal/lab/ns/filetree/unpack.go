@@ -145,9 +145,9 @@ func (u *unpacker) attributes(name string, h *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	fd := int(f.Fd()) //nolint:gosec // a descriptor
+	fd := int(f.Fd())
 	// The bits above 0777 come last: a change of the owner clears them.
-	err = unix.Fchmod(fd, uint32(h.Mode)&0o7777) //nolint:gosec // a mode
+	err = unix.Fchmod(fd, uint32(h.Mode)&0o7777)
 	for key, value := range h.PAXRecords {
 		if attribute, ok := strings.CutPrefix(key, "SCHILY.xattr."); ok && err == nil && !strings.HasPrefix(attribute, "trusted.") {
 			err = ignoreUnsupported(unix.Fsetxattr(fd, attribute, []byte(value), 0))

@@ -49,7 +49,7 @@ func run() error {
 			if stop {
 				signal = unix.SIGSTOP
 			}
-			if err := unix.Kill(-1, signal); err != nil && err != unix.ESRCH { //nolint:errorlint // a plain number
+			if err := unix.Kill(-1, signal); err != nil && err != unix.ESRCH {
 				return err
 			}
 			return nil

@@ -88,12 +88,12 @@ func Ensure(ctx context.Context, cache, name string, log *slog.Logger) (Image, e
 	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // nothing in it is secret
 		return i, err
 	}
-	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in the cache
+	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return i, err
 	}
 	defer func() { _ = lock.Close() }()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return i, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	if _, err := os.Stat(i.Tar); err == nil {
@@ -128,7 +128,7 @@ func packageOf(program string) string {
 
 // output runs a program and gives what it prints, or an error with what it complained about.
 func output(ctx context.Context, dir string, argv ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the recipes' own words
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir = dir
 	out, err := c.Output()
 	var failed *exec.ExitError

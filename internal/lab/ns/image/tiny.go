@@ -73,7 +73,7 @@ func buildTiny(ctx context.Context, dir, target string) (err error) {
 	if err := fetch(ctx, dir, tinyPackages); err != nil {
 		return err
 	}
-	f, err := os.Create(target) //nolint:gosec // in the cache
+	f, err := os.Create(target)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (t *tinyTar) unpack(ctx context.Context, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file) //nolint:gosec // a file that was fetched just now
+	c := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file)
 	var complaints bytes.Buffer
 	c.Stderr = &complaints
 	pipe, err := c.StdoutPipe()
@@ -200,7 +200,7 @@ func packageFile(dir, name string) (string, error) {
 func (t *tinyTar) add(in *tar.Reader) error {
 	for {
 		h, err := in.Next()
-		if err == io.EOF { //nolint:errorlint // as the package documents
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
@@ -220,7 +220,7 @@ func (t *tinyTar) add(in *tar.Reader) error {
 		if err := t.out.WriteHeader(h); err != nil {
 			return err
 		}
-		if _, err := io.Copy(t.out, in); err != nil { //nolint:gosec // a Debian package
+		if _, err := io.Copy(t.out, in); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func enter(pid int, kind string, do func() error) error {
 			return fmt.Errorf("separate a thread: %w", err)
 		}
 	}
-	if err := unix.Setns(int(f.Fd()), flag); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Setns(int(f.Fd()), flag); err != nil {
 		return fmt.Errorf("enter the %s namespace of process %d: %w", kind, pid, err)
 	}
 	return do()

@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"net"
 )
@@ -14,7 +15,7 @@ var nodePorts = []int{22, 3128, 8006}
 // connection ends as soon as it is made.
 func (n *network) listenAsNode() error {
 	for _, port := range nodePorts {
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			return fmt.Errorf("the node's port %d: %w", port, err)
 		}

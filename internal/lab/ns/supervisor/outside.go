@@ -80,7 +80,7 @@ func (o *outside) build() error {
 	}
 	peer := netlink.NewLinkAttrs()
 	peer.Name = outsideLink
-	err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: peer, PeerName: nodeLink, PeerNamespace: netlink.NsFd(int(node.Fd()))}) //nolint:gosec // a descriptor
+	err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: peer, PeerName: nodeLink, PeerNamespace: netlink.NsFd(int(node.Fd()))})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func transparent(network, _ string, c syscall.RawConn) error {
 		if network == "tcp6" || network == "udp6" {
 			level, option = unix.SOL_IPV6, unix.IPV6_TRANSPARENT
 		}
-		set = unix.SetsockoptInt(int(fd), level, option, 1) //nolint:gosec // a descriptor
+		set = unix.SetsockoptInt(int(fd), level, option, 1)
 	})
 	return errors.Join(err, set)
 }
@@ -281,5 +281,5 @@ func (o *outside) answer6(c *ipv6.PacketConn, port int) {
 func (o *outside) noteUDP(from net.Addr, to net.IP, port int) {
 	source, _ := netip.ParseAddrPort(from.String())
 	dest, _ := netip.AddrFromSlice(to)
-	o.note(unix.IPPROTO_UDP, unmapped(source), netip.AddrPortFrom(dest.Unmap(), uint16(port))) //nolint:gosec // a port
+	o.note(unix.IPPROTO_UDP, unmapped(source), netip.AddrPortFrom(dest.Unmap(), uint16(port)))
 }

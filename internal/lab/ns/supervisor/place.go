@@ -62,7 +62,7 @@ func newPlace(o Open) (place, error) {
 // container's own root usually is: what is temporary is kept in memory then.
 func (p place) bindState(state *os.File, o Open) error {
 	var on unix.Statfs_t
-	if err := unix.Fstatfs(int(state.Fd()), &on); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Fstatfs(int(state.Fd()), &on); err != nil {
 		return err
 	}
 	if on.Type != unix.OVERLAYFS_SUPER_MAGIC {

@@ -76,7 +76,7 @@ func (n *network) answerTCP(c net.Conn) {
 		if answer == nil {
 			return
 		}
-		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil { //nolint:gosec // an answer is short
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
 			return
 		}
 	}

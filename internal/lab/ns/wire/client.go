@@ -41,7 +41,7 @@ func (c *Client) Call(ctx context.Context, method string, args, result any, file
 	}
 	defer func() { _ = conn.Close() }()
 	c.mu.Lock()
-	_, _, err = c.control.WriteMsgUnix([]byte{0}, unix.UnixRights(int(theirs.Fd())), nil) //nolint:gosec // a descriptor
+	_, _, err = c.control.WriteMsgUnix([]byte{0}, unix.UnixRights(int(theirs.Fd())), nil)
 	c.mu.Unlock()
 	_ = theirs.Close()
 	if err != nil {

@@ -36,13 +36,13 @@ func send(c *net.UnixConn, message any, files []*os.File) error {
 	if err != nil {
 		return err
 	}
-	packet := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body))) //nolint:gosec // far below 4 GiB
+	packet := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
 	packet = append(packet, body...)
 	var rights []byte
 	if len(files) > 0 {
 		fds := make([]int, len(files))
 		for i, f := range files {
-			fds[i] = int(f.Fd()) //nolint:gosec // a descriptor
+			fds[i] = int(f.Fd())
 		}
 		rights = unix.UnixRights(fds...)
 	}
@@ -91,7 +91,7 @@ func received(rights []byte) []*os.File {
 		}
 		for _, fd := range fds {
 			unix.CloseOnExec(fd)
-			files = append(files, os.NewFile(uintptr(fd), "passed")) //nolint:gosec // a descriptor
+			files = append(files, os.NewFile(uintptr(fd), "passed"))
 		}
 	}
 	return files
@@ -103,8 +103,8 @@ func Pair(kind int) (ours *net.UnixConn, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("socket pair: %w", err)
 	}
-	near := os.NewFile(uintptr(fds[0]), "socket")  //nolint:gosec // a descriptor
-	theirs = os.NewFile(uintptr(fds[1]), "socket") //nolint:gosec // a descriptor
+	near := os.NewFile(uintptr(fds[0]), "socket")
+	theirs = os.NewFile(uintptr(fds[1]), "socket")
 	ours, err = Conn(near)
 	if err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
