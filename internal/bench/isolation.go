@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -134,10 +135,10 @@ func measureGroups(ctx context.Context, provider string, log io.Writer, report f
 func additionsAfterARemoval(requests []control.Request) int {
 	n, removed := 0, false
 	for _, r := range requests {
-		if r.Template == "/cluster/firewall/ipset/{name}/{cidr}" && r.Method == "DELETE" {
+		if r.Template == "/cluster/firewall/ipset/{name}/{cidr}" && r.Method == http.MethodDelete {
 			removed = true
 		}
-		if r.Template == "/cluster/firewall/ipset/{name}" && r.Method == "POST" && removed {
+		if r.Template == "/cluster/firewall/ipset/{name}" && r.Method == http.MethodPost && removed {
 			n++
 		}
 	}

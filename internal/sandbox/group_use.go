@@ -27,12 +27,12 @@ func (m *Manager) GroupUsers(ctx context.Context, name string) ([]string, error)
 	}
 	places := []place{{"the datacenter", pve.ClusterFirewall()}}
 	for _, r := range resources {
-		switch {
-		case r.Type == "node":
+		switch r.Type {
+		case "node":
 			places = append(places, place{"node " + r.Node, pve.NodeFirewall(r.Node)})
-		case r.Type == "lxc":
+		case "lxc":
 			places = append(places, place{fmt.Sprintf("container %d (%s)", r.VMID, r.Name), pve.LXCFirewall(r.Node, r.VMID)})
-		case r.Type == "qemu":
+		case "qemu":
 			places = append(places, place{fmt.Sprintf("virtual machine %d (%s)", r.VMID, r.Name), pve.QEMUFirewall(r.Node, r.VMID)})
 		}
 	}

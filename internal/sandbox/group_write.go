@@ -140,7 +140,7 @@ func (m *Manager) writeGroup(ctx context.Context, op string, have FirewallGroup,
 	g := have
 	fillings := make([]*egress.Filling, 0, len(filter.Sets))
 	for _, set := range filter.Sets {
-		f, err := egress.Fill(ctx, m.pve, pve.ClusterFirewall(), believedSet(op, have, set.Name), set)
+		f, err := egress.Fill(ctx, m.pve, pve.ClusterFirewall(), believedSet(op, set.Name), set)
 		if err != nil {
 			return g, groupError(op, g.Name, "fill its IP set "+set.Name, err)
 		}
@@ -163,8 +163,8 @@ func (m *Manager) writeGroup(ctx context.Context, op string, have FirewallGroup,
 }
 
 // believedSet is what a set holds as far as is known: nothing when it was just
-// made, what was read last otherwise. nil is read.
-func believedSet(op string, have FirewallGroup, name string) *egress.Set {
+// made. nil is read.
+func believedSet(op, name string) *egress.Set {
 	if op == "create" {
 		return &egress.Set{Name: name}
 	}

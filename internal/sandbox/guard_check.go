@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
@@ -45,7 +46,7 @@ func (s GuardSpec) Check() []Problem {
 // the other nodes out is refused.
 func (m *Manager) CheckGuard(ctx context.Context, spec GuardSpec) ([]Problem, error) {
 	p := problems(spec.Check())
-	if asError(p) != nil {
+	if slices.ContainsFunc(p, func(found Problem) bool { return !found.Warning }) {
 		return p, nil
 	}
 	interfaces, err := m.pve.Interfaces(ctx, spec.NodeName)

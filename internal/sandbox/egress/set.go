@@ -59,9 +59,7 @@ type Filling struct {
 	scope   pve.FirewallScope
 	want    Set
 	remove  []netip.Prefix
-	foreign []string
 	written int
-	created bool
 }
 
 // Fill adds what a set lacks, and makes the set where there is none. have is what
@@ -108,7 +106,6 @@ func (f *Filling) create(ctx context.Context) error {
 		return fmt.Errorf("create the IP set %s: %w", f.want.Name, err)
 	}
 	f.written++
-	f.created = true
 	return nil
 }
 
