@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
 
@@ -50,9 +52,17 @@ func openStreams(cmd engine.Command) (_ *streams, err error) {
 			_ = write.Close()
 		}()
 	}
-	for _, to := range []io.Writer{cmd.Stdout, cmd.Stderr} {
+	for i, to := range []io.Writer{cmd.Stdout, cmd.Stderr} {
 		if to == nil {
 			to = io.Discard
+		}
+		if i == 1 && same(cmd.Stdout, cmd.Stderr) { // one writer is written to by one goroutine
+			one, err := unix.FcntlInt(s.theirs[1].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				return nil, err
+			}
+			s.theirs = append(s.theirs, os.NewFile(uintptr(one), "output"))
+			break
 		}
 		read, write, err := os.Pipe()
 		if err != nil {
@@ -79,6 +89,16 @@ func (s *streams) finish() {
 	for _, f := range s.output {
 		_ = f.Close()
 	}
+}
+
+// same says whether two writers are one. Writers of types that can't be compared are two.
+func same(a, b io.Writer) (equal bool) {
+	defer func() {
+		if recover() != nil {
+			equal = false
+		}
+	}()
+	return a != nil && a == b
 }
 
 func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

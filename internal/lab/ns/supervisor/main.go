@@ -54,9 +54,27 @@ func run() error {
 	unix.CloseOnExec(ReadyFD)
 	unix.CloseOnExec(LockFD)
 	s := newSupervisor()
-	wire.Serve(control, s.handlers())
+	handlers := s.handlers()
+	for name, h := range handlers {
+		if name != CallOpen {
+			handlers[name] = s.afterOpen(h)
+		}
+	}
+	wire.Serve(control, handlers)
 	s.close()
 	return nil
+}
+
+// afterOpen holds a call back until the lab is open.
+func (s *Supervisor) afterOpen(h wire.Handler) wire.Handler {
+	return func(ctx context.Context, c *wire.Call) (any, error) {
+		select {
+		case <-s.opened:
+			return h(ctx, c)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // ids is for calls that need nothing but a guest's number.

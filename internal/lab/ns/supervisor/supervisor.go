@@ -16,6 +16,7 @@ import (
 
 // Supervisor holds the lab. Locks are taken in this order: a guest's, the supervisor's, the network's.
 type Supervisor struct {
+	opened  chan struct{} // closed when what follows is set up, or couldn't be
 	options Open
 	idBase  int
 	limits  *cgroup.Lab
@@ -34,11 +35,12 @@ type Supervisor struct {
 }
 
 func newSupervisor() *Supervisor {
-	return &Supervisor{guests: map[int]*guest{}, records: map[int]record{}, volumes: map[string]*volume{}, limits: &cgroup.Lab{}}
+	return &Supervisor{opened: make(chan struct{}), guests: map[int]*guest{}, records: map[int]record{}, volumes: map[string]*volume{}, limits: &cgroup.Lab{}}
 }
 
 // open builds the lab's surroundings and loads what the folder holds.
 func (s *Supervisor) open(_ context.Context, o Open) (Opened, error) {
+	defer close(s.opened)
 	s.options, s.idBase = o, RootIDBase
 	if o.UserNamespace {
 		s.idBase = UserIDBase
@@ -64,6 +66,8 @@ func (s *Supervisor) open(_ context.Context, o Open) (Opened, error) {
 		opened.Notes = append(opened.Notes, err.Error())
 	}
 	s.limits = limits
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return opened, s.load()
 }
 
