@@ -112,7 +112,7 @@ esac`,
 
 func (n *node) write(path, content string, mode os.FileMode) {
 	n.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of programs for the test's own shell
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		n.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {

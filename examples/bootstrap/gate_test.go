@@ -33,7 +33,7 @@ func newGate(t *testing.T) *gate {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // a program for the test's own shell
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -72,7 +72,7 @@ func outcome(ctx context.Context, conn net.Conn, err error) (Reach, error) {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ReachRefused, nil
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return ReachSilent, nil
+		return ReachSilent, nil //nolint:nilerr // that nothing answers is the finding
 	}
 	return ReachUnknown, err
 }

@@ -248,7 +248,7 @@ func (m *Manager) backupsOf(ctx context.Context, node, storage string, vmid int)
 
 func (m *Manager) backupFrom(node string, v pve.StorageVolume, info pve.VolumeInfo) Backup {
 	notes, marker := SplitDescription(info.Notes)
-	storage, vmid, _ := ParseBackupID(v.VolID) //nolint:errcheck // what isn't one has no container
+	storage, vmid, _ := ParseBackupID(v.VolID)
 	b := Backup{
 		BackupRef: BackupRef{VolID: v.VolID, Storage: storage, VMID: vmid, Node: node},
 		SizeBytes: cmp.Or(v.Size, info.Size), CreatedAt: time.Unix(v.Created, 0).UTC(), Notes: notes, Protected: info.Protected,

@@ -154,8 +154,8 @@ func (m *Manager) diagnoseTasks(ctx context.Context, d *Diagnostics, spec Diagno
 	logs := 0
 	for _, t := range tasks {
 		entry := DiagnosticsTask{UPID: string(t.UPID), Type: t.Type, User: t.User, Status: clean(t.Status), Started: time.Unix(t.StartTime, 0).UTC()}
-		switch {
-		case t.EndTime == 0:
+		switch t.EndTime {
+		case 0:
 			entry.Status = "running"
 		default:
 			entry.Ended = time.Unix(t.EndTime, 0).UTC()

@@ -84,7 +84,7 @@ func TestPacketsMeetTheModes(t *testing.T) {
 			for _, target := range targets {
 				for _, address := range []string{target.v4, target.v6} {
 					want := mode == sandbox.ModeUnmanaged || strings.Contains(" "+target.reachedBy+" ", " "+string(mode)+" ")
-					got := reached[connection{proto, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(target.port))}] //nolint:gosec // a port
+					got := reached[connection{proto, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(target.port))}]
 					if got != want {
 						wrong++
 						t.Errorf("mode %s: %s (%s %s, port %d): reached %t, want %t", mode, target.what, proto, address, target.port, got, want)

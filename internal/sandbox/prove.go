@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -231,7 +232,8 @@ func answersDNS(ctx context.Context, at netip.AddrPort) bool {
 	}}
 	_, err := r.LookupNS(ctx, ".")
 	var failure *net.DNSError
-	if e, ok := err.(*net.DNSError); ok {
+	e := &net.DNSError{}
+	if errors.As(err, &e) {
 		failure = e
 	}
 	return err == nil || failure != nil && failure.IsNotFound

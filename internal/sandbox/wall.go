@@ -222,7 +222,7 @@ func (f *finishing) light(ctx context.Context) error {
 	if err := f.readConfig(ctx); err != nil {
 		return err
 	}
-	if !f.now.Nets()[0].Properties.Flag("link_down") {
+	if !f.now.Nets()[0].Flag("link_down") {
 		return nil
 	}
 	if f.wrote.IsZero() {

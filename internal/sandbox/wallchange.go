@@ -27,7 +27,7 @@ func (f *finishing) planWall(ctx context.Context, running bool) (had *egress.Gue
 	}
 	// A container without a filter until now is dark until it has one; so is one
 	// that is started before new rules bite.
-	unfiltered := !f.now.Nets()[0].Properties.Flag("firewall") || !guest.Options.Enable
+	unfiltered := !f.now.Nets()[0].Flag("firewall") || !guest.Options.Enable
 	stale := len(egress.Differences(f.wall.want, guest)) > 0
 	f.spec.Network.held = f.dark() && (unfiltered || stale && !running)
 	if unfiltered || stale {

@@ -36,7 +36,7 @@ type Model struct {
 func (m *Model) thing() string { return "backup of container " + m.ContainerID.ValueString() }
 
 func (m *Model) vmid() int {
-	vmid, _ := strconv.Atoi(m.ContainerID.ValueString()) //nolint:errcheck // the schema's validator has seen it
+	vmid, _ := strconv.Atoi(m.ContainerID.ValueString())
 	return vmid
 }
 

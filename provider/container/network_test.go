@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/acctest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/internal/protocoltest"
@@ -170,6 +168,6 @@ func TestRisksAreNamedWithAReason(t *testing.T) {
 	wants(t, plan.Diags, "ERROR", "cores", "no_cpu_limit")
 	risk := with(file, values{"allow_risks": []any{values{"rule": "no_cpu_limit", "reason": "the node has nothing else to do"}}})
 	protocoltest.NoErrors(t, server.Plan(t, server.NewResource(t, resourceType), risk).Diags)
-	var diags []*tfprotov6.Diagnostic = server.Validate(t, resourceType, with(file, values{"allow_risks": []any{values{"rule": "no_cpu_limit", "reason": ""}}}))
+	var diags = server.Validate(t, resourceType, with(file, values{"allow_risks": []any{values{"rule": "no_cpu_limit", "reason": ""}}}))
 	wants(t, diags, "ERROR", "reason")
 }

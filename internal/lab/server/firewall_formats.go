@@ -152,7 +152,7 @@ func parseAddressRange(item string) (low, high netip.Addr, err error) {
 	}
 	prefix := netip.PrefixFrom(low, bits)
 	if prefix.Masked().Addr() != low {
-		return low, low, fmt.Errorf("Invalid prefix %s/%d", binary(low), bits) //nolint:revive,staticcheck // the server's text
+		return low, low, fmt.Errorf("Invalid prefix %s/%d", binary(low), bits) //nolint:staticcheck // the server's text
 	}
 	return low, lastAddress(prefix), nil
 }
@@ -165,11 +165,11 @@ func parseAddress(text string) (netip.Addr, error) {
 	if dottedQuads.MatchString(text) {
 		for _, quad := range strings.Split(text, ".") {
 			if n, err := strconv.Atoi(quad); err != nil || n > 255 {
-				return addr, fmt.Errorf("Invalid quad in IP address %s - %s", text, quad) //nolint:revive,staticcheck // the server's text
+				return addr, fmt.Errorf("Invalid quad in IP address %s - %s", text, quad) //nolint:staticcheck // the server's text
 			}
 		}
 	}
-	return addr, fmt.Errorf("Cannot determine IP version for %s", text) //nolint:revive,staticcheck // the server's text
+	return addr, fmt.Errorf("Cannot determine IP version for %s", text) //nolint:staticcheck // the server's text
 }
 
 // binary is an address as ones and zeros.

@@ -73,7 +73,7 @@ func parsePorts(list string) []FirewallPorts {
 
 func portOf(text string) uint16 {
 	if n, ok := services()[text]; ok {
-		return uint16(n) //nolint:gosec // the table has ports only
+		return uint16(n)
 	}
 	n, _ := strconv.ParseUint(text, 10, 16) // passed by checkPortSpec
 	return uint16(n)

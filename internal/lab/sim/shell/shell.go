@@ -67,7 +67,7 @@ func parseShellArgs(args []string) (shellArgs, error) {
 			case 'e', 'u', 'x', 'f', 'n', 'a':
 				a.options = append(a.options, arg[:1]+string(f))
 			default:
-				return a, fmt.Errorf("Illegal option -%c", f)
+				return a, fmt.Errorf("Illegal option -%c", f) //nolint:staticcheck // the shell's own words
 			}
 		}
 	}
