@@ -104,8 +104,7 @@ func lockFile(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// sweepRuns removes the folders of temporary labs whose supervisor was killed, so that it couldn't. Files of a user's lab
-// belong to subordinate ids and resist; they stay for `make clean`.
+// sweepRuns removes the folders of temporary labs whose supervisor was killed, so that it couldn't.
 func sweepRuns(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -120,7 +119,7 @@ func sweepRuns(dir string) {
 		if err != nil {
 			continue
 		}
-		_ = os.RemoveAll(name)
+		_ = Remove(name) // the next lab tries again
 		_ = lock.Close()
 	}
 }

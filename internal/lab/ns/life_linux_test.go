@@ -100,6 +100,7 @@ func children(t *testing.T, pid int) []int {
 func TestAKeptLabComesBackWithItsGuestsDown(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "lab")
+	t.Cleanup(func() { ok(t, Remove(dir)) })
 	e := start(t, Options{Folder: dir})
 	up(t, e, 100)
 	ok(t, e.AllocVolume(t.Context(), "v", 1<<30))

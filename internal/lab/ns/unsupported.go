@@ -5,6 +5,7 @@ package ns
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
@@ -12,6 +13,12 @@ import (
 
 // New says that there are no Linux containers here.
 func New(Options) (engine.Engine, error) { return nil, Check() }
+
+// Remove removes a folder.
+func Remove(folder string) error { return os.RemoveAll(folder) }
+
+// Clean has nothing to remove.
+func Clean(Options) error { return nil }
 
 // BuildImages says so too.
 func BuildImages(context.Context, Options, ...string) error { return Check() }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,7 +14,8 @@ import (
 )
 
 const usage = `ns-setup check           exit code 0 if this machine can run real containers, else 1 and the reason
-ns-setup images [NAME…]  build base images into the cache (all, if none is named) unless they are there`
+ns-setup images [NAME…]  build base images into the cache (all, if none is named) unless they are there
+ns-setup clean           remove the cache: base images, and what killed labs left`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,6 +33,8 @@ func run(ctx context.Context, args []string) error {
 		return ns.Check()
 	case len(args) > 0 && args[0] == "images":
 		return ns.BuildImages(ctx, ns.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, args[1:]...)
+	case len(args) == 1 && args[0] == "clean":
+		return ns.Clean(ns.Options{})
 	}
-	return fmt.Errorf("%s", usage)
+	return errors.New(usage)
 }

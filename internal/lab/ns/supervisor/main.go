@@ -56,7 +56,7 @@ func run() error {
 	s := newSupervisor()
 	handlers := s.handlers()
 	for name, h := range handlers {
-		if name != CallOpen {
+		if name != CallOpen && name != CallRemove {
 			handlers[name] = s.afterOpen(h)
 		}
 	}
@@ -111,6 +111,7 @@ func (s *Supervisor) handlers() map[string]wire.Handler {
 		CallExport:         s.export,
 		CallImport:         s.importRoot,
 		CallSetRules:       wire.Do(s.setRules),
+		CallRemove:         wire.Do(func(_ context.Context, folder string) error { return os.RemoveAll(folder) }),
 		CallContacts: wire.With(func(context.Context, struct{}) ([]engine.Contact, error) {
 			if s.outside == nil {
 				return nil, nil

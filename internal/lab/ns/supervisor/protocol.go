@@ -139,4 +139,6 @@ const (
 	CallImport         = "import"
 	CallSetRules       = "set rules" // text of nftables' rules
 	CallContacts       = "contacts"
+	// CallRemove removes a folder that a lab has left, instead of CallOpen.
+	CallRemove = "remove"
 )
