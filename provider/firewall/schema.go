@@ -67,7 +67,7 @@ func (r *groupResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				Validators: []validator.List{listvalidator.ConflictsWith(path.MatchRoot("rule"))},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"to": schema.StringAttribute{
-						MarkdownDescription: "Network in CIDR form, an address, or with `resolve` a domain. This or `cidrs` is required.",
+						MarkdownDescription: "Network in CIDR form, an address, or with `resolve` a domain. This or `cidrs` is required." + inPlace,
 						Optional:            true,
 						Validators: []validator.String{
 							stringvalidator.LengthAtLeast(1),
@@ -75,25 +75,25 @@ func (r *groupResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 						},
 					},
 					"cidrs": schema.ListAttribute{
-						MarkdownDescription: "Networks in CIDR form or addresses, thousands if need be: Terraform is much faster with them here than with an element of `allow` for each.",
+						MarkdownDescription: "Networks in CIDR form or addresses, thousands if need be: Terraform is much faster with them here than with an element of `allow` for each." + inPlace,
 						ElementType:         types.StringType,
 						Optional:            true,
 						Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("resolve"))},
 					},
 					"ports": schema.StringAttribute{
-						MarkdownDescription: "Destination ports such as `443` or `80,443,8000:8100`; at most 15, where a range counts as two. Default all.",
+						MarkdownDescription: "Destination ports such as `443` or `80,443,8000:8100`; at most 15, where a range counts as two. Default all." + inPlace,
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"protocol": schema.StringAttribute{
-						MarkdownDescription: "One of " + listed(egress.Protocols()) + ". Default all; `tcp` where `ports` is set.",
+						MarkdownDescription: "One of " + listed(egress.Protocols()) + ". Default all; `tcp` where `ports` is set." + inPlace,
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.OneOf(egress.Protocols()...)},
 					},
 					"resolve": schema.StringAttribute{
 						MarkdownDescription: "`apply`: `to` is a domain whose addresses are looked up by the machine that runs the apply, and pinned until an apply finds that they have moved. " +
 							"Proxmox VE filters addresses, not names: a sandbox that gets another answer from its own resolver is blocked, other names at the same address are open, and a domain whose answers rotate shows drift at each plan. " +
-							"An address in a closed range is refused, whoever has written it into the domain's records.",
+							"An address in a closed range is refused, whoever has written it into the domain's records." + inPlace,
 						Optional:   true,
 						Validators: []validator.String{stringvalidator.OneOf("apply")},
 					},
@@ -152,7 +152,11 @@ func ruleAttributes(computed bool) map[string]schema.Attribute {
 		if computed {
 			return schema.StringAttribute{MarkdownDescription: description, Computed: true}
 		}
-		return schema.StringAttribute{MarkdownDescription: description, Required: required, Optional: !required, Validators: append(validators, stringvalidator.LengthAtLeast(1))}
+		return schema.StringAttribute{MarkdownDescription: description + inPlace, Required: required, Optional: !required, Validators: append(validators, stringvalidator.LengthAtLeast(1))}
+	}
+	enabled := "Whether the rule counts. Default `true`."
+	if !computed {
+		enabled += inPlace
 	}
 	addresses := "address, network in CIDR form, range `a-b`, IP set `+dc/name` or alias; several addresses or networks of one IP version are joined by commas. Default any."
 	return map[string]schema.Attribute{
@@ -168,7 +172,7 @@ func ruleAttributes(computed bool) map[string]schema.Attribute {
 		"log":          attribute(fmt.Sprintf("Level to log at, one of %s. Default none.", listed(logLevels)), false, stringvalidator.OneOf(logLevels...)),
 		"comment":      attribute("Comment, one line. Default none.", false),
 		"enabled": schema.BoolAttribute{
-			MarkdownDescription: "Whether the rule counts. Default `true`.",
+			MarkdownDescription: enabled,
 			Optional:            !computed,
 			Computed:            computed,
 		},

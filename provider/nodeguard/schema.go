@@ -70,17 +70,17 @@ func (r *guardResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				Optional:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"ports": schema.StringAttribute{
-						MarkdownDescription: "Ports such as `3128` or `80,443,8000:8100`. They or a protocol without ports are required.",
+						MarkdownDescription: "Ports such as `3128` or `80,443,8000:8100`. They or a protocol without ports are required. A change is written in place.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"protocol": schema.StringAttribute{
-						MarkdownDescription: "One of `" + strings.Join(egress.Protocols(), "`, `") + "`. Default `tcp`.",
+						MarkdownDescription: "One of `" + strings.Join(egress.Protocols(), "`, `") + "`. Default `tcp`. A change is written in place.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.OneOf(egress.Protocols()...)},
 					},
 					"to": schema.StringAttribute{
-						MarkdownDescription: "Address of the node that it is let in to. Default all.",
+						MarkdownDescription: "Address of the node that it is let in to. Default all. A change is written in place.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},

@@ -1,3 +1,12 @@
+variable "commit" {
+  type        = string
+  description = "What the sandbox works on."
+}
+
+resource "sandbox_container" "agent" {
+  hostname = "agent-1"
+}
+
 resource "sandbox_backup" "before" {
   container_id = sandbox_container.agent.id
   storage      = "local"
