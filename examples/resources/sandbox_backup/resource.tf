@@ -1,5 +1,6 @@
 variable "commit" {
   type        = string
+  default     = ""
   description = "What the sandbox works on."
 }
 
