@@ -40,12 +40,16 @@ func stopDuring(t *testing.T, env *acctest.Environment, server *protocoltest.Ser
 	held, release := hold(t, env, method, pattern)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	released := make(chan struct{})
 	go func() {
+		defer close(released)
 		held()
 		stop()
 		release() // a write that was sent is waited for: the answer comes
 	}()
-	return server.Apply(t, ctx, plan)
+	diags := server.Apply(t, ctx, plan)
+	<-released // the lab must not be closed under it
+	return diags
 }
 
 func TestACreationThatIsStoppedIsFinishedInPlace(t *testing.T) {
@@ -106,12 +110,8 @@ func TestACreationThatIsStoppedBeforeAnythingExistsLeavesNothing(t *testing.T) {
 	server := protocoltest.For(t, env, nil)
 	r := server.NewResource(t, resourceType)
 	plan := server.Plan(t, r, values{"hostname": "web-1"})
-	held, release := hold(t, env, "GET", `/cluster/resources`)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() { held(); stop(); release() }()
 	server = protocoltest.For(t, env, nil) // no shared list yet
-	diags := server.Apply(t, ctx, plan)
+	diags := stopDuring(t, env, server, plan, "GET", `/cluster/resources`)
 	wants(t, diags, "ERROR", "Unable to create container web-1")
 	if r.Exists() {
 		t.Errorf("something is tracked: %v", r.Get(t, ""))
