@@ -6,7 +6,7 @@ resource "sandbox_firewall_group" "agents" {
 
   allow = [
     { to = "140.82.112.0/20", ports = "22,443" },                     # GitHub, as it publishes its networks
-    { to = "registry.npmjs.org", ports = "443", resolve = "apply" },  # pinned at apply; drift when it moves
+    { to = "api.example.com", ports = "443", resolve = "apply" },  # pinned at apply; drift when it moves
     { to = "10.20.0.7/32", ports = "5432" },                          # inside a closed range: opened by name
   ]
 }

@@ -5,7 +5,6 @@ package ns
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +73,12 @@ func prepare(o Options) (open supervisor.Open, lock *os.File, err error) {
 		UserNamespace: os.Geteuid() != 0, SharedHostKeys: o.SharedHostKeys, DHCP: o.DHCP, Outside: o.Outside,
 	}
 	cgroup.Sweep(cgroup.Alive)
-	sweepRuns(runFolder(o.Cache))
+	sweepRuns(o.Cache)
+	leave, err := enterGate(o.Cache)
+	if err != nil {
+		return open, nil, err
+	}
+	defer leave()
 	if open.Folder == "" {
 		open.Temporary = true
 		if open.Folder, err = os.MkdirTemp(runFolder(o.Cache), "lab-"); err != nil {
@@ -104,22 +108,53 @@ func lockFile(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// enterGate keeps other labs out while a folder of theirs is made and locked, or looked at: between the two a sweep would
+// take a folder that was made this moment for a killed lab's. It waits for its turn.
+func enterGate(cache string) (leave func(), err error) {
+	f, err := os.OpenFile(filepath.Join(cache, "gate"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
 // sweepRuns removes the folders of temporary labs whose supervisor was killed, so that it couldn't.
-func sweepRuns(dir string) {
-	entries, err := os.ReadDir(dir)
+func sweepRuns(cache string) {
+	entries, err := os.ReadDir(runFolder(cache))
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		name := filepath.Join(dir, e.Name())
-		if _, err := os.Stat(filepath.Join(name, "lock")); errors.Is(err, fs.ErrNotExist) {
-			continue // made this moment
+		name := filepath.Join(runFolder(cache), e.Name())
+		if lock := lockDead(cache, name); lock != nil {
+			_ = Remove(name) // the next lab tries again
+			_ = lock.Close()
 		}
-		lock, err := lockFile(name)
-		if err != nil {
-			continue
-		}
-		_ = Remove(name) // the next lab tries again
-		_ = lock.Close()
 	}
+}
+
+// lockDead locks a folder that no lab uses, else it returns nil.
+func lockDead(cache, name string) *os.File {
+	leave, err := enterGate(cache)
+	if err != nil {
+		return nil
+	}
+	defer leave()
+	if _, err := os.Stat(filepath.Join(name, "lock")); err != nil {
+		return nil
+	}
+	lock, err := lockFile(name)
+	if err != nil {
+		return nil
+	}
+	return lock
 }
