@@ -88,13 +88,13 @@ func TestAVolumeIsMountedAndUnmountedWhileAGuestRuns(t *testing.T) {
 	up(t, e, 100)
 	up(t, e, 101)
 	ok(t, e.AllocVolume(t.Context(), "store:v1", 1<<30))
-	ok(t, e.AttachVolume(t.Context(), 100, "store:v1", engine.Mount{Path: "/work/deep"}))
-	sh(t, e, 100, "echo hello >/work/deep/f; chown agent /work/deep/f")
+	ok(t, e.AttachVolume(t.Context(), 100, "store:v1", engine.Mount{Path: "/data/deep"}))
+	sh(t, e, 100, "echo hello >/data/deep/f; chown agent /data/deep/f")
 	refused(t, e.AttachVolume(t.Context(), 101, "store:v1", engine.Mount{Path: "/x"}), engine.ErrInUse)
 	ok(t, e.CopyVolume(t.Context(), "store:v1", "store:v2"))
 	ok(t, e.RenameVolume(t.Context(), "store:v1", "store:v3"))
 	ok(t, e.DetachVolume(t.Context(), 100, "store:v3"))
-	if got := sh(t, e, 100, "ls -A /work/deep | wc -l"); got != "0" {
+	if got := sh(t, e, 100, "ls -A /data/deep | wc -l"); got != "0" {
 		t.Error(got)
 	}
 	ok(t, e.AttachVolume(t.Context(), 101, "store:v3", engine.Mount{Path: "/x", ReadOnly: true}))
