@@ -3,39 +3,20 @@
 package redact
 
 import (
-	"encoding/base64"
-	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 )
 
 // Mark stands in the place of a secret.
 const Mark = "[redacted]"
 
-// shortest is the length below which a known value isn't looked for: it would tear up ordinary words.
-const shortest = 4
+// Redactor takes out known values, and what looks like a secret. It is safe for concurrent use.
+type Redactor struct{ known index }
 
-// Redactor takes out known values, and what looks like a secret.
-type Redactor struct{ values []string }
-
-// New returns a redactor that also knows these values: whole, line by line, and percent or base64 encoded.
-func New(values ...string) *Redactor {
-	r := &Redactor{}
-	for _, value := range values {
-		for _, plain := range append(strings.Split(value, "\n"), value) {
-			plain = strings.TrimSpace(plain)
-			if len(plain) < shortest || strings.HasPrefix(plain, "-----") && !strings.Contains(plain, "\n") {
-				continue
-			}
-			r.values = append(r.values, plain, url.QueryEscape(plain), url.PathEscape(plain),
-				base64.StdEncoding.EncodeToString([]byte(plain)), base64.RawURLEncoding.EncodeToString([]byte(plain)))
-		}
-	}
-	slices.SortFunc(r.values, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	r.values = slices.Compact(r.values)
-	return r
-}
+// New returns a redactor that also knows these values, whole and line by line, in every form in which programs pass text
+// on: as it is, JSON, shell and URL escaped, hexadecimal, and base64 wherever it begins in what was encoded (forms.go).
+// A value shorter than 4 bytes is not looked for: it would tear up ordinary words.
+func New(values ...string) *Redactor { return &Redactor{known: newIndex(forms(values))} }
 
 // secretName are words in a name whose value is nobody's business.
 const secretName = `[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|private[_-]?key|auth[_-]?key|access[_-]?key|csrf|cookie)[\w.-]*` //nolint:gosec // the pattern of secrets' names, none itself
@@ -57,11 +38,10 @@ var shapes = []*regexp.Regexp{
 		`AGE-SECRET-KEY-1[A-Z0-9]{20,}|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`),
 }
 
-// Text returns text without secrets.
+// Text returns text without the known values and without what looks like a secret. Where it is about to be cut to a
+// limit, it must be redacted first: half a secret is not found.
 func (r *Redactor) Text(text string) string {
-	for _, v := range r.values {
-		text = strings.ReplaceAll(text, v, Mark)
-	}
+	text = r.Known(text)
 	for _, shape := range shapes {
 		replacement := "${1}" + Mark
 		if shape.NumSubexp() > 1 {
@@ -70,6 +50,19 @@ func (r *Redactor) Text(text string) string {
 		text = shape.ReplaceAllString(text, replacement)
 	}
 	return text
+}
+
+// Known returns text without the known values only.
+func (r *Redactor) Known(text string) string { return r.Replace(text, Mark) }
+
+// Replace is Known with another mark.
+func (r *Redactor) Replace(text, mark string) string {
+	s := scan{index: &r.known, mark: mark, final: true}
+	if !s.index.maybe(text) {
+		return text
+	}
+	out, _ := s.redact(nil, []byte(text))
+	return string(out)
 }
 
 // Lines is Text for each line.

@@ -5,53 +5,33 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/redact"
 )
 
 const maskedSecret = "***"
 
-// minSecret is the shortest text that is masked: shorter ones would tear up ordinary words of a log.
-const minSecret = 4
-
 // NewLogger returns a logger that hands what the layers below log to Terraform's log, with every one of secrets
-// replaced wherever it occurs: in messages, keys and values. It writes to the log of the request whose context the
-// record carries, so a record without one goes nowhere.
+// replaced wherever it occurs, in whatever form: in messages, keys and values. It writes to the log of the request
+// whose context the record carries, so a record without one goes nowhere.
 func NewLogger(secrets ...string) *slog.Logger {
-	var pairs []string
-	// Longest first: a secret that contains another one must not leave its rest behind.
-	sorted := slices.Clone(secrets)
-	slices.SortFunc(sorted, func(a, b string) int { return len(b) - len(a) })
-	for _, secret := range sorted {
-		for _, form := range []string{secret, strings.TrimSpace(secret)} {
-			if len(form) >= minSecret {
-				pairs = append(pairs, form, maskedSecret)
-			}
-		}
-		// A multi-line secret, such as a private key, can be logged a line at a time.
-		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
-			for _, line := range lines {
-				line = strings.TrimSpace(line)
-				if len(line) >= 16 && !strings.HasPrefix(line, "-----") {
-					pairs = append(pairs, line, maskedSecret)
-				}
-			}
-		}
-	}
-	return slog.New(&logHandler{mask: strings.NewReplacer(pairs...)})
+	return slog.New(&logHandler{secrets: redact.New(secrets...)})
 }
 
 type logHandler struct {
-	mask   *strings.Replacer
-	fields []field
-	prefix string
+	secrets *redact.Redactor
+	fields  []field
+	prefix  string
 }
 
 type field struct {
 	key   string
 	value string
 }
+
+func (h *logHandler) mask(text string) string { return h.secrets.Replace(text, maskedSecret) }
 
 // Enabled is always true: Terraform's own level decides, and only its sink knows it.
 func (h *logHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -67,7 +47,7 @@ func (h *logHandler) Handle(ctx context.Context, record slog.Record) error {
 		}
 		return true
 	})
-	message := h.mask.Replace(record.Message)
+	message := h.mask(record.Message)
 	switch {
 	case record.Level >= slog.LevelError:
 		tflog.Error(ctx, message, fields)
@@ -117,5 +97,5 @@ func (h *logHandler) flatten(prefix string, a slog.Attr) []field {
 	if a.Equal(slog.Attr{}) {
 		return nil
 	}
-	return []field{{key: h.mask.Replace(prefix + a.Key), value: h.mask.Replace(fmt.Sprint(value.Any()))}}
+	return []field{{key: h.mask(prefix + a.Key), value: h.mask(fmt.Sprint(value.Any()))}}
 }
