@@ -1,0 +1,161 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+)
+
+// Template is a container template on the server.
+type Template struct {
+	VMID   int
+	Node   string
+	Name   string // its hostname
+	Tags   []string
+	Text   string // its description without the marker
+	Marker *Marker
+	// Summary is what its marker says; nil of one that carries no marker of its own.
+	Summary      *TemplateSummary
+	Storage      string
+	DiskGiB      float64
+	Unprivileged bool
+	Features     []string
+}
+
+// TemplateFilter selects templates; zero fields select all.
+type TemplateFilter struct {
+	Name string
+	// Tags must all be there.
+	Tags []string
+	// Owner selects by the marker's owner.
+	Owner string
+	// Node selects those on a node.
+	Node string
+}
+
+func (f TemplateFilter) String() string {
+	var parts []string
+	for _, p := range [][2]string{{"name", f.Name}, {"tags", strings.Join(f.Tags, ", ")}, {"owner", f.Owner}, {"node", f.Node}} {
+		if p[1] != "" {
+			parts = append(parts, fmt.Sprintf("%s %q", p[0], p[1]))
+		}
+	}
+	if len(parts) == 0 {
+		return "any template"
+	}
+	return "a template with " + strings.Join(parts, " and ")
+}
+
+// FindTemplates lists the templates that a filter selects, the newest first:
+// those that say when they were built, by that; then the rest, by vmid. One that
+// is still being built is left out. Each that the lists don't rule out costs one
+// request.
+func (m *Manager) FindTemplates(ctx context.Context, filter TemplateFilter) ([]Template, error) {
+	return FindTemplates(ctx, m.pve, filter)
+}
+
+// FindTemplates is Manager.FindTemplates for who has no manager.
+func FindTemplates(ctx context.Context, client *pve.Client, filter TemplateFilter) ([]Template, error) {
+	fleet, err := client.Lists().Fleet(ctx)
+	if err != nil {
+		return nil, &Error{Op: "find", What: "list the cluster's guests", Err: err}
+	}
+	var (
+		mu     sync.Mutex
+		wg     sync.WaitGroup
+		found  []Template
+		failed error
+	)
+	gate := make(chan struct{}, listParallel)
+	for _, g := range fleet.Guests {
+		if !filter.mayBe(g) {
+			continue
+		}
+		wg.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			cfg, err := client.LXCConfig(ctx, g.Node, g.VMID)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case pve.Means(err, pve.NoSuchGuest, pve.NodeUnreachable, pve.Forbidden):
+			case err != nil:
+				failed = errors.Join(failed, err)
+			default:
+				if t := templateOf(g, cfg); filter.selects(t, cfg) {
+					found = append(found, t)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		return nil, &Error{Op: "find", What: "read the templates' configurations", Err: failed}
+	}
+	slices.SortFunc(found, func(a, b Template) int {
+		if a.Summary != nil && b.Summary != nil {
+			if c := b.Summary.BuiltAt.Compare(a.Summary.BuiltAt); c != 0 {
+				return c
+			}
+		} else if (a.Summary == nil) != (b.Summary == nil) {
+			if a.Summary != nil {
+				return -1
+			}
+			return 1
+		}
+		return b.VMID - a.VMID
+	})
+	return found, nil
+}
+
+// mayBe says whether a guest can be selected, by the lists alone.
+func (f TemplateFilter) mayBe(g pve.FleetGuest) bool {
+	r := g.Resource
+	isTemplate := r != nil && r.Template || g.LXC != nil && g.LXC.Template
+	if !isTemplate || r != nil && r.Type != "lxc" || f.Node != "" && g.Node != f.Node {
+		return false
+	}
+	if f.Name != "" && g.LXC != nil && g.LXC.Name != "" && !strings.EqualFold(g.LXC.Name, f.Name) {
+		return false
+	}
+	return true
+}
+
+func (f TemplateFilter) selects(t Template, cfg *pve.LXCConfig) bool {
+	if !cfg.Template() || f.Name != "" && !strings.EqualFold(t.Name, f.Name) {
+		return false
+	}
+	if t.Marker != nil && t.Marker.VMID == t.VMID && t.Marker.Phase == PhaseCreating {
+		return false
+	}
+	if f.Owner != "" && (t.Marker == nil || t.Marker.VMID != t.VMID || t.Marker.Owner != f.Owner) {
+		return false
+	}
+	for _, tag := range NormalizeTags(f.Tags) {
+		if !slices.Contains(t.Tags, tag) {
+			return false
+		}
+	}
+	return true
+}
+
+func templateOf(g pve.FleetGuest, cfg *pve.LXCConfig) Template {
+	t := Template{VMID: g.VMID, Node: g.Node, Name: cfg.Hostname(), Tags: NormalizeTags(cfg.Tags()), Storage: cfg.RootFS().Storage(), Unprivileged: cfg.Unprivileged()}
+	t.Text, t.Marker = SplitDescription(cfg.Text("description"))
+	if bytes, ok := cfg.RootFS().SizeBytes(); ok {
+		t.DiskGiB = float64(bytes) / gib
+	}
+	t.Features = postureOf(cfg).Features
+	// A copy made by hand carries the marker of what it was copied from.
+	if t.Marker != nil && t.Marker.VMID == t.VMID {
+		if s, ok := t.Marker.Summary(); ok {
+			t.Summary = &s
+		}
+	}
+	return t
+}
