@@ -3,6 +3,7 @@ module github.com/agentsandbox/terraform-provider-sandbox
 go 1.26.6
 
 require (
+	github.com/agext/levenshtein v1.2.3
 	github.com/elastic/go-seccomp-bpf v1.6.0
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-plugin v1.7.0
@@ -30,7 +31,6 @@ require (
 
 require (
 	github.com/ProtonMail/go-crypto v1.4.1 // indirect
-	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
 	github.com/buger/goterm v1.0.4 // indirect
 	github.com/cloudflare/circl v1.6.3 // indirect
