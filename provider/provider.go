@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/agents"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/backup"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/cluster"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/container"
@@ -80,6 +81,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 
 func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
+		agents.NewDataSource,
 		cluster.NewDataSource,
 		container.NewDataSource,
 		diagnostics.NewDataSource,
