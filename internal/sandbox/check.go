@@ -56,6 +56,7 @@ func (m *Manager) check(spec Spec, creating bool) []Problem {
 	checkDNS(&p, spec.DNS)
 	checkKeys(&p, spec.AuthorizedKeys)
 	checkAttachments(&p, spec.Workspaces)
+	checkLease(&p, spec.Lease)
 	m.checkWait(&p, spec)
 	return p
 }

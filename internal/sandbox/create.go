@@ -60,7 +60,7 @@ func (c *creation) run(ctx context.Context) error {
 	}
 	f := &finishing{
 		m: c.m, spec: c.spec, ref: c.ref, marker: c.marker, warnings: c.warnings,
-		fresh: c.base, timings: &c.out.Timings, writeKeys: c.spec.AuthorizedKeys != nil,
+		fresh: c.base, timings: &c.out.Timings, writeKeys: c.spec.AuthorizedKeys != nil, tell: true,
 	}
 	err := f.run(ctx)
 	c.ref = f.ref

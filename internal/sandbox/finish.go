@@ -28,6 +28,8 @@ type finishing struct {
 	baseline *Posture
 	// writeKeys says that the authorized keys are to be written.
 	writeKeys bool
+	// tell says that the guest is to be told its lease and what it is (inform).
+	tell bool
 	// left is what a rollback that was cut has left to be done; nil without one.
 	left *journal
 	// arrived are the workspaces that were attached in this run.
@@ -128,7 +130,7 @@ func (f *finishing) conclude(ctx context.Context, wait bool) error {
 		return err
 	}
 	f.fill()
-	if wait || (f.writeKeys || f.proof) && f.spec.Started {
+	if wait || (f.writeKeys || f.proof || f.tells()) && f.spec.Started {
 		if err := f.ready(ctx); err != nil {
 			return err
 		}

@@ -62,7 +62,12 @@ type Marker struct {
 	Mode          string    // the network mode
 	Pool          string    // a pool of sandboxes (not a Proxmox pool)
 	Expires       time.Time // end of the lease; zero means none
-	Until         time.Time // a creation that isn't ready by then is abandoned
+	// TTL, Renewed, Keepalive and IdleStop are the rest of the lease (lease.go).
+	TTL       time.Duration
+	Renewed   string // what stands for Lease.Renew
+	Keepalive bool
+	IdleStop  time.Duration
+	Until     time.Time // a creation that isn't ready by then is abandoned
 	// Workspaces are those that the sandbox has, Released those that it lets go
 	// when it stops; At is where a holder's volume is.
 	Workspaces []Mounted
@@ -107,6 +112,12 @@ func (m *Marker) String() string {
 	put("mode", m.Mode)
 	put("pool", m.Pool)
 	put("expires", markerTime(m.Expires))
+	put("ttl", LeaseDuration(m.TTL))
+	put("renew", m.Renewed)
+	if m.Keepalive {
+		put("keepalive", "1")
+	}
+	put("idle", LeaseDuration(m.IdleStop))
 	put("until", markerTime(m.Until))
 	put("ws", formatMounted(m.Workspaces))
 	put("off", formatReleased(m.Released))
@@ -241,6 +252,10 @@ func (m *Marker) set(key, value string) bool {
 	case "expires":
 		m.Expires, err = time.Parse(time.RFC3339, value)
 		return err == nil
+	case "ttl", "idle", "keepalive":
+		m.setLease(key, value)
+	case "renew":
+		m.Renewed = value
 	case "until":
 		m.Until, err = time.Parse(time.RFC3339, value)
 		return err == nil

@@ -70,6 +70,9 @@ func (f *finishing) ready(ctx context.Context) error {
 	f.hostKey = up.HostKey
 	f.fillSSH()
 	f.proveRunning()
+	if err := f.inform(ctx); err != nil {
+		return err
+	}
 	if !keys {
 		return nil
 	}

@@ -89,6 +89,8 @@ func (r *rollingBack) start(ctx context.Context) error {
 	f := &finishing{
 		m: r.m, ref: r.ref, hostKey: r.hostKey, warnings: r.warnings, timings: &Timings{}, marker: r.marker,
 		spec: Spec{WaitFor: r.spec.WaitFor, Started: true},
+		// The lease on the disk is the snapshot's, which may be over long since.
+		tell: true,
 	}
 	if r.disk != nil && r.disk.writeKeys {
 		f.writeKeys, f.spec.AuthorizedKeys = true, append([]string{}, r.disk.keys...)

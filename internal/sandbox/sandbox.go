@@ -60,6 +60,13 @@ type Sandbox struct {
 	DNS     DNS
 	// Workspaces are the volumes of workspaces that it has.
 	Workspaces []Attached
+	// Lease is nil for one without. Its Renew is what stands for it in the marker
+	// (RenewMark), its OnExpiry empty: the server doesn't know it.
+	Lease     *Lease
+	ExpiresAt time.Time // end of the lease, zero without one
+	// LeaseLeft is how much of the lease is left by this machine's clock, negative
+	// when it is over; meaningless without a lease.
+	LeaseLeft time.Duration
 
 	Status Status
 	// Uptime is 0 for a stopped container.

@@ -50,6 +50,9 @@ type Spec struct {
 	// Workspaces are the workspaces that it is to have, and no others.
 	Workspaces []Attachment
 
+	// Lease says how long it may live; nil means without end.
+	Lease *Lease
+
 	// AllowRisks are named exceptions from the policy (risks.go).
 	AllowRisks []Risk
 
@@ -157,6 +160,7 @@ func (s Spec) Clone() Spec {
 	c.Tags = slices.Clone(s.Tags)
 	c.AuthorizedKeys = slices.Clone(s.AuthorizedKeys)
 	c.Workspaces = slices.Clone(s.Workspaces)
+	c.Lease = clonePtr(s.Lease)
 	c.AllowRisks = slices.Clone(s.AllowRisks)
 	c.Network.Allow = slices.Clone(s.Network.Allow)
 	c.Network.Canaries = slices.Clone(s.Network.Canaries)

@@ -55,6 +55,7 @@ func (m *Manager) fromConfig(node string, vmid int, cfg *pve.LXCConfig) Sandbox 
 	if bytes, ok := cfg.RootFS().SizeBytes(); ok {
 		s.DiskGiB = float64(bytes) / gib
 	}
+	m.fillLease(&s)
 	m.fillTags(&s, cfg.Tags())
 	m.fillNetwork(&s, cfg)
 	s.DNS = DNS{

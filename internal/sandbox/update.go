@@ -59,6 +59,7 @@ func (f *finishing) update(ctx context.Context) error {
 	f.takeOverRollback()
 	f.writeKeys = f.writeKeys || (unfinished || f.left != nil) && f.spec.AuthorizedKeys != nil
 	f.noteKeys()
+	f.tell = f.marker.take(f.spec.Lease, f.m.clock.Now()) || unfinished || f.left != nil
 	wasRunning := f.status.Running()
 
 	had, err := f.planWall(ctx, wasRunning)
@@ -119,6 +120,7 @@ func (f *finishing) update(ctx context.Context) error {
 	if cameUp && f.spec.AuthorizedKeys != nil {
 		f.writeKeys = true
 	}
+	f.tell = f.tell || cameUp
 	if err := f.conclude(ctx, f.spec.Started && (cameUp || unfinished || f.left != nil)); err != nil {
 		return err
 	}

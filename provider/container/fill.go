@@ -41,6 +41,9 @@ func (m *Model) fill(s sandbox.Sandbox) {
 	m.fillNetwork(s.Network)
 	m.fillWorkspaces(s.Workspaces)
 
+	m.fillLease(s)
+
+	started := m.Started
 	m.Status = types.StringValue(string(s.Status))
 	switch s.Status {
 	case sandbox.StatusRunning:
@@ -48,6 +51,10 @@ func (m *Model) fill(s sandbox.Sandbox) {
 	case sandbox.StatusStopped:
 		// A container that its node is about to start is as good as started.
 		m.Started = types.BoolValue(s.PendingAutostart)
+		if s.Expired() && known(started) {
+			// The end of its lease has stopped it, and nothing starts it before it is renewed.
+			m.Started = started
+		}
 	}
 	m.IPv4Address = addressOrNull(s.IPv4)
 	m.IPv6Address = addressOrNull(s.IPv6)

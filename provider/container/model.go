@@ -52,6 +52,10 @@ type Model struct {
 
 	Workspace types.List `tfsdk:"workspace"`
 
+	Lease     types.Object `tfsdk:"lease"`
+	ExpiresAt types.String `tfsdk:"expires_at"`
+	Expired   types.Bool   `tfsdk:"expired"`
+
 	AuthorizedKeys          types.List  `tfsdk:"authorized_keys"`
 	AuthorizedKeysWO        types.List  `tfsdk:"authorized_keys_wo"`
 	AuthorizedKeysWOVersion types.Int64 `tfsdk:"authorized_keys_wo_version"`
@@ -169,6 +173,7 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 
 		Network:    m.networkSpec(ctx, diags),
 		Workspaces: m.workspaceSpec(ctx, diags),
+		Lease:      m.leaseSpec(ctx, diags),
 
 		WaitFor:           sandbox.WaitFor(m.WaitFor.ValueString()),
 		RestartWhenNeeded: m.RestartWhenNeeded.ValueBool(),
@@ -273,6 +278,9 @@ func (m *Model) settled() {
 	settle(&m.IPv6Address, types.StringNull())
 	settle(&m.SSH, types.ObjectNull(sshTypes))
 	settle(&m.Status, types.StringNull())
+	settle(&m.ExpiresAt, types.StringNull())
+	settle(&m.Expired, types.BoolValue(false))
+	m.settleLease()
 	settle(&m.Posture, types.ObjectNull(postureTypes))
 	settle(&m.Timings, types.ObjectNull(timingTypes))
 	m.Network = settledNetwork(m.Network)
@@ -305,6 +313,7 @@ func imported() *Model {
 		Network:          types.ObjectNull(networkTypes),
 		DNS:              types.ObjectNull(dnsTypes),
 		Workspace:        types.ListNull(workspaceType),
+		Lease:            types.ObjectNull(leaseTypes),
 		Startup:          types.ObjectNull(startupTypes),
 		AllowRisks:       types.ListNull(riskType),
 		AuthorizedKeys:   types.ListNull(types.StringType),

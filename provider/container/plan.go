@@ -47,6 +47,7 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 		// The framework has marked everything computed as unknown if anything differed, also what differed only in
 		// spelling. Whether there is a change is decided here, from the state's values on.
 		plan.takeComputed(state)
+		plan.keepLease(state)
 		changed = differs(ctx, &resp.Diagnostics, resp.Plan, req.State, &plan)
 		forced := r.planRepairs(ctx, req, resp, &plan, state)
 		changed = changed || forced
@@ -155,6 +156,9 @@ func (r *containerResource) planRepairs(ctx context.Context, req resource.Modify
 	if plan.RestartWhenNeeded.ValueBool() && hasPending(state) {
 		forced = true
 	}
+	if leaseIsForced(ctx, resp, plan, state) {
+		forced = true
+	}
 	if plan.OnTemplateChange.ValueString() == replaceOnChange && !state.TemplateCurrent.IsNull() && !state.TemplateCurrent.ValueBool() {
 		plan.TemplateCurrent = types.BoolUnknown()
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("template_current"))
@@ -212,6 +216,7 @@ func (m *Model) takeComputed(state *Model) {
 	m.IPv6Address = state.IPv6Address
 	m.SSH = state.SSH
 	m.Status = state.Status
+	m.ExpiresAt, m.Expired = state.ExpiresAt, state.Expired
 	m.TemplateCurrent = state.TemplateCurrent
 	m.Posture = state.Posture
 	m.Timings = state.Timings
@@ -236,6 +241,7 @@ func planComputed(ctx context.Context, diags *diag.Diagnostics, plan, state *Mod
 		plan.SSH = types.ObjectUnknown(sshTypes)
 	}
 	plan.Status = types.StringUnknown()
+	plan.planLease()
 }
 
 // check refuses at plan what an apply would refuse later. Findings about values that the configuration doesn't know

@@ -167,6 +167,7 @@ func (r *containerResource) Read(ctx context.Context, req resource.ReadRequest, 
 		return
 	}
 	state.fill(s)
+	warnOfLease(&resp.Diagnostics, s)
 	noteRollback(ctx, resp.Private, &resp.Diagnostics, s)
 	if prior.WithPending && len(s.Posture.Pending) == 0 {
 		forget(ctx, resp.Private, &resp.Diagnostics, keyPending)
@@ -192,9 +193,12 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 	prior.Baseline = baseline(ctx, req.Private, &resp.Diagnostics)
 	prior.WithPending = true
 	from, to := state.spec(ctx, &resp.Diagnostics), plan.asked(ctx, &config, &resp.Diagnostics)
+	if rests(&plan, &state) {
+		to.Started = false
+	}
 	// Keys are written again whenever the container's disk may have been set back since.
 	rolledBack := recall[string](ctx, req.Private, &resp.Diagnostics, keyRollback) != ""
-	starts := plan.Started.ValueBool() && !state.Started.ValueBool()
+	starts := to.Started && state.Status.ValueString() != string(sandbox.StatusRunning)
 	if unfinished || rolledBack || starts || keysChanged(&state, &plan) {
 		withKeys(&to, &plan, &config)
 	}

@@ -56,6 +56,11 @@ func computedAttributes() map[string]schema.Attribute {
 		"ipv4_address": computedText("IPv4 address, without its prefix length; null while none is known."),
 		"ipv6_address": computedText("IPv6 address, without its prefix length and not link-local; null while none is known."),
 		"status":       computedText("Power state: `running`, `stopped`, or `unknown` when the server didn't say."),
+		"expires_at":   computedText("End of the lease, RFC 3339 in UTC; null without one."),
+		"expired": schema.BoolAttribute{
+			MarkdownDescription: "Whether the lease was over when the container was last read. See `lease.on_expiry`.",
+			Computed:            true,
+		},
 		"template_current": schema.BoolAttribute{
 			MarkdownDescription: "Whether the template is still the build that this container was made from; null where that can't be told. See `on_template_change`.",
 			Computed:            true,

@@ -33,6 +33,7 @@ func waiting(config *Model) waits {
 		"startup": config.Startup, "started": config.Started, "network": config.Network, "dns": config.DNS,
 		"authorized_keys": config.AuthorizedKeys, "authorized_keys_wo": config.AuthorizedKeysWO, "wait_for": config.WaitFor,
 		"restart_when_needed": config.RestartWhenNeeded, "snapshot_before_update": config.SnapshotBeforeUpdate, "workspace": config.Workspace,
+		"lease": config.Lease,
 	} {
 		if holdsUnknown(v) {
 			out[name] = true

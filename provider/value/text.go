@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -35,7 +36,16 @@ var (
 	address = &canonical{"Address", canonicalAddress}
 	// mac: hexadecimal digits in either case.
 	mac = &canonical{"MAC", strings.ToUpper}
+	// duration: Go's form has many spellings of one duration.
+	duration = &canonical{"Duration", canonicalDuration}
 )
+
+func canonicalDuration(s string) string {
+	if d, err := time.ParseDuration(s); err == nil {
+		return d.String()
+	}
+	return s
+}
 
 func canonicalAddress(s string) string {
 	if prefix, err := netip.ParsePrefix(s); err == nil {
@@ -58,6 +68,7 @@ var (
 	DescriptionType = StringType{kind: description}
 	AddressType     = StringType{kind: address}
 	MACType         = StringType{kind: mac}
+	DurationType    = StringType{kind: duration}
 )
 
 // Equal tells whether other is the same type.
