@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -24,13 +25,16 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/nodeguard"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/secrets"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/sshkey"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
 
 var (
-	_ provider.Provider              = (*sandboxProvider)(nil)
-	_ provider.ProviderWithFunctions = (*sandboxProvider)(nil)
+	_ provider.Provider                       = (*sandboxProvider)(nil)
+	_ provider.ProviderWithEphemeralResources = (*sandboxProvider)(nil)
+	_ provider.ProviderWithFunctions          = (*sandboxProvider)(nil)
 )
 
 // Options are what a provider gets from outside. The zero value is right for production.
@@ -87,8 +91,16 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		diagnostics.NewDataSource,
 		file.NewDataSource,
 		preflight.NewDataSource,
+		secrets.NewDataSource,
 		snapshot.NewDataSource,
 		workspace.NewDataSource,
+	}
+}
+
+func (p *sandboxProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{
+		secrets.NewEphemeralResource,
+		sshkey.NewEphemeralResource,
 	}
 }
 

@@ -39,6 +39,9 @@ func everyAttribute(schema *tfprotov6.GetProviderSchemaResponse) []attribute {
 	for name, s := range schema.DataSourceSchemas {
 		out = append(out, attributesOf("data "+name, s.Block.Attributes)...)
 	}
+	for name, s := range schema.EphemeralResourceSchemas {
+		out = append(out, attributesOf("ephemeral "+name, s.Block.Attributes)...)
+	}
 	return out
 }
 
@@ -56,6 +59,9 @@ func TestSchemaHasNoBlocksAndDescribesEverything(t *testing.T) {
 	}
 	for name, s := range schema.DataSourceSchemas {
 		blocks["data "+name] = s
+	}
+	for name, s := range schema.EphemeralResourceSchemas {
+		blocks["ephemeral "+name] = s
 	}
 	for at, s := range blocks {
 		if len(s.Block.BlockTypes) > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/secrets"
 )
 
 // Code is a stable name of a kind of failure, "SBX204". It stays the same when texts change, so that people can look
@@ -178,6 +179,10 @@ var codes = []CodeInfo{
 	{"SBX505", "Nobody knows how the command ended", "The connection was lost after it was sent. It was not sent again.",
 		"Look at its effects, then run it once more if need be.", as[*guest.LostError]},
 	{"SBX506", "The command was stopped", "Time ran out, or the run was interrupted, before it ended.", "Raise `timeout`.", as[*guest.CancelledError]},
+
+	// 7xx: secrets and ports.
+	{"SBX701", "The secrets can't be read", "A source is missing, can't be decrypted or parsed, or a name is missing or there twice. Values are never shown.",
+		"The message names the source and the line or name.", as[*secrets.Error]},
 
 	// 8xx: the run. They come late: most failures above end a wait too.
 	{"SBX801", "Time ran out", "The limit of the operation was reached.", "Raise the resource's `timeouts`; the next apply goes on from what is there.", is(context.DeadlineExceeded)},

@@ -28,6 +28,9 @@ type Data struct {
 	// Now is the time, from outside so that tests can set it.
 	Now func() time.Time
 
+	// Opened holds what ephemeral resources keep open.
+	Opened Opened
+
 	tracked sync.Map // of vmid
 }
 
