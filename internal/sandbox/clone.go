@@ -199,6 +199,9 @@ func (c *creation) send(ctx context.Context) (pve.UPID, error) {
 	if err != nil {
 		return "", err
 	}
+	if c.custom != nil {
+		return c.custom(ctx, description)
+	}
 	if c.spec.Source.IsClone() {
 		return c.m.pve.CloneLXC(ctx, c.origin, c.spec.Source.TemplateID, pve.CloneOptions{
 			NewID: c.ref.VMID, Hostname: c.spec.Hostname, Description: description, Pool: c.spec.PoolID,

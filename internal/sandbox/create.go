@@ -31,6 +31,10 @@ type creation struct {
 	started  time.Time
 	out      Outcome
 	warnings *warnings
+
+	// custom is the call that makes the container where it isn't a sandbox's: the
+	// description, marker included, is to go in with it.
+	custom func(ctx context.Context, description string) (pve.UPID, error)
 }
 
 // Create makes a sandbox. After an error with a Ref in the outcome (VMID not

@@ -130,6 +130,9 @@ type RootSpec struct {
 	AuthorizedKeys []string // authorized_keys lines for root
 	Bytes          int64    // size of the root; 0 means the engine's default
 	SharedHostKeys bool     // clones of this guest keep its SSH host keys, as careless templates do
+	// Plain is a root as a node makes it from a template file: it has SSH host keys from the start, its clones keep them,
+	// and where they are removed only a unit in the root makes new ones.
+	Plain bool
 }
 
 // CloneSpec says what is copied to where.

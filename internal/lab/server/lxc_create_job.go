@@ -94,7 +94,7 @@ func (j *createJob) allocate() error {
 
 // makeRoot unpacks a template file in the engine.
 func (j *createJob) makeRoot(image string) error {
-	spec := engine.RootSpec{Image: image, AuthorizedKeys: j.r.keys, Bytes: sizeBytes(parseMount("rootfs", j.config["rootfs"]).values["size"])}
+	spec := engine.RootSpec{Image: image, AuthorizedKeys: j.r.keys, Plain: true, Bytes: sizeBytes(parseMount("rootfs", j.config["rootfs"]).values["size"])}
 	err := j.t.s.inEngine(j.t.ctx, func(ctx context.Context, e engine.Engine) error { return e.CreateRoot(ctx, j.r.vmid, spec) })
 	j.rooted = err == nil && j.t.s.engine != nil
 	return err

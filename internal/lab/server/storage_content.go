@@ -178,15 +178,3 @@ func (s *Server) checkFileName(content, name string) (string, error) {
 	}
 	return "iso", nil
 }
-
-// downloadURL is a download by the node. A lab reaches nothing outside, so that its task always fails to connect.
-func (s *Server) downloadURL(c *call) (any, error) {
-	if _, err := s.storageOn(c.node.Name, c.params.str("storage")); err != nil {
-		return nil, err
-	}
-	address := c.params.str("url")
-	return c.startTask("download", c.params.str("filename"), func(t *task) error {
-		t.logf("downloading %s to %s", address, path.Join("/var/lib/vz/template/cache", c.params.str("filename")))
-		return fmt.Errorf("download failed: can't connect to %s: Connection refused", hostOf(address))
-	})
-}

@@ -34,7 +34,7 @@ func (g *guest) boot() error {
 	bootID := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 	h := &host{network: e.network, id: g.id, listeners: map[int]*wire.Listener{}, conns: map[*wire.Conn]bool{}}
 	m := machine.Boot(machine.Options{FS: files, Clock: e.clock, Network: h, BootID: bootID, Config: g.config})
-	err := errors.Join(mountVirtual(m), g.mountVolumes(files), writeIdentity(files, g.config), writeResolver(files, g.config), e.ensureHostKey(files))
+	err := errors.Join(mountVirtual(m), g.mountVolumes(files), writeIdentity(files, g.config), writeResolver(files, g.config), e.ensureMachineID(files), g.firstBoot(files))
 	if err != nil {
 		m.Halt(m.Down)
 		return fmt.Errorf("%s doesn't boot: %w", g.name(), err)
@@ -147,6 +147,73 @@ func writeResolver(f *vfs.FS, c engine.Config) error {
 		text += "nameserver " + s + "\n"
 	}
 	return f.WriteFile(vfs.Root, "/etc/resolv.conf", []byte(text+"# --- END PVE ---\n"), 0o644)
+}
+
+// firstBoot makes the SSH host key where something does: in the lab's own guests always, as a good template has it; in a
+// root that a node unpacked only where an enabled unit calls ssh-keygen.
+func (g *guest) firstBoot(f *vfs.FS) error {
+	if g.plain && !hasKeyUnit(f) {
+		return nil
+	}
+	return g.engine.ensureHostKey(f)
+}
+
+// hasKeyUnit says whether a unit that is enabled runs ssh-keygen.
+func hasKeyUnit(f *vfs.FS) bool {
+	const units = "/etc/systemd/system"
+	list, err := f.ReadDir(vfs.Root, units)
+	if err != nil {
+		return false
+	}
+	for _, in := range list {
+		if !strings.HasSuffix(in.Name(), ".wants") && !strings.HasSuffix(in.Name(), ".requires") {
+			continue
+		}
+		enabled, err := f.ReadDir(vfs.Root, units+"/"+in.Name())
+		if err != nil {
+			continue
+		}
+		for _, unit := range enabled {
+			text, err := f.ReadFile(vfs.Root, units+"/"+in.Name()+"/"+unit.Name())
+			if err == nil && strings.Contains(string(text), "ssh-keygen") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const machineIDFile = "/etc/machine-id"
+
+// ensureMachineID does what systemd does at boot where there is no machine id.
+func (e *Engine) ensureMachineID(f *vfs.FS) error {
+	if text, err := f.ReadFile(vfs.Root, machineIDFile); err == nil && !noMachineID(string(text)) {
+		return nil
+	}
+	id := make([]byte, 16)
+	if _, err := io.ReadFull(e.random, id); err != nil {
+		return err
+	}
+	return f.WriteFile(vfs.Root, machineIDFile, fmt.Appendf(nil, "%x\n", id), 0o444)
+}
+
+func noMachineID(text string) bool {
+	text = strings.TrimSpace(text)
+	return text == "" || text == "uninitialized"
+}
+
+// clearMachineID is what the node does to a clone before its first start (pve-container's clear_machine_id): the file
+// gets an empty line, unless it is missing or says "uninitialized" and so asks for a first boot.
+func clearMachineID(root *tree.Tree) error {
+	f := vfs.New(&vfs.Mount{Path: "/", Tree: root})
+	text, err := f.ReadFile(vfs.Root, machineIDFile)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "uninitialized" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.WriteFile(vfs.Root, machineIDFile, []byte("\n"), 0o444)
 }
 
 // ensureHostKey makes the SSH host key at the first boot, as a good template has it.

@@ -28,6 +28,7 @@ type guest struct {
 	volumes        map[string]engine.Mount
 	config         engine.Config
 	sharedHostKeys bool // clones keep the SSH host keys
+	plain          bool // nothing but a unit in the root makes host keys at boot, and clones keep them
 	destroyed      bool
 
 	machine *machine.Machine // nil when stopped
@@ -64,7 +65,12 @@ func (e *Engine) CreateRoot(ctx context.Context, id int, spec engine.RootSpec) e
 		}
 	}
 	g := e.newGuest(id, root)
-	g.sharedHostKeys = spec.SharedHostKeys
+	g.sharedHostKeys, g.plain = spec.SharedHostKeys, spec.Plain
+	if g.plain {
+		if err := e.ensureHostKey(vfs.New(&vfs.Mount{Path: "/", Tree: root})); err != nil {
+			return fmt.Errorf("guest %d: host key: %w", id, err)
+		}
+	}
 	return e.enter(g)
 }
 
@@ -87,9 +93,12 @@ func (e *Engine) Clone(ctx context.Context, spec engine.CloneSpec) error {
 		source = s.root
 	}
 	g := e.newGuest(spec.To, source.Copy())
-	g.sharedHostKeys = from.sharedHostKeys
+	g.sharedHostKeys, g.plain = from.sharedHostKeys, from.plain
 	from.mu.Unlock()
-	if !g.sharedHostKeys && !e.options.SharedHostKeys {
+	if err := clearMachineID(g.root); err != nil {
+		return fmt.Errorf("guest %d: machine id: %w", spec.To, err)
+	}
+	if !g.plain && !g.sharedHostKeys && !e.options.SharedHostKeys {
 		if err := dropHostKeys(g.root); err != nil {
 			return fmt.Errorf("guest %d: host keys: %w", spec.To, err)
 		}

@@ -45,6 +45,7 @@ type savedGuest struct {
 	Volumes        map[string]engine.Mount
 	Snapshots      []savedSnapshot
 	SharedHostKeys bool
+	Plain          bool `json:",omitempty"`
 }
 
 type savedSnapshot struct {
@@ -134,7 +135,7 @@ func (e *Engine) load(s *store) error {
 			return err
 		}
 		g := e.newGuest(sg.ID, root)
-		g.config, g.sharedHostKeys = sg.Config, sg.SharedHostKeys
+		g.config, g.sharedHostKeys, g.plain = sg.Config, sg.SharedHostKeys, sg.Plain
 		maps.Copy(g.volumes, sg.Volumes)
 		for _, ss := range sg.Snapshots {
 			snap := &snapshot{name: ss.Name, volumes: map[string]*tree.Tree{}}
@@ -217,7 +218,7 @@ func (e *Engine) collect(s *store) (index, map[*tree.Tree]string) {
 	slices.SortFunc(all, func(a, b *guest) int { return a.id - b.id })
 	for _, g := range all {
 		g.mu.Lock()
-		sg := savedGuest{ID: g.id, Root: name(g.root), Config: g.config, Volumes: maps.Clone(g.volumes), SharedHostKeys: g.sharedHostKeys}
+		sg := savedGuest{ID: g.id, Root: name(g.root), Config: g.config, Volumes: maps.Clone(g.volumes), SharedHostKeys: g.sharedHostKeys, Plain: g.plain}
 		for _, snap := range g.snapshots {
 			ss := savedSnapshot{Name: snap.name, Root: name(snap.root), Volumes: map[string]string{}}
 			for v, t := range snap.volumes {

@@ -41,6 +41,10 @@ func (s *Supervisor) prepareFiles(root string, g *guest) error {
 	if err := w.ensureHostKey(); err != nil {
 		return fmt.Errorf("host key: %w", err)
 	}
+	if err := w.ensureMachineID(g.freshMachineID); err != nil {
+		return fmt.Errorf("machine id: %w", err)
+	}
+	g.freshMachineID = false
 	return w.identity(g.config)
 }
 
@@ -139,6 +143,19 @@ func (w *rootWriter) dropHostKeys() error {
 		}
 	}
 	return err
+}
+
+// ensureMachineID does what systemd does at boot where there is no machine id, and before it what the node does to a
+// clone, whose id is taken away.
+func (w *rootWriter) ensureMachineID(fresh bool) error {
+	text, err := fs.ReadFile(w.root.FS(), "etc/machine-id")
+	known := strings.TrimSpace(string(text))
+	if err == nil && !fresh && known != "" && known != "uninitialized" {
+		return nil
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return w.write("etc/machine-id", fmt.Sprintf("%x\n", id), 0o444)
 }
 
 func (w *rootWriter) ensureHostKey() error {

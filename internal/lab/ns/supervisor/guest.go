@@ -33,6 +33,7 @@ type guest struct {
 	size           int64 // of the root, reported only
 	sharedHostKeys bool  // clones keep the SSH host keys
 	freshHostKeys  bool  // a clone whose inherited keys go at its first start
+	freshMachineID bool  // a clone whose inherited machine id goes at its first start
 	destroyed      bool
 	used           usage
 
@@ -63,7 +64,7 @@ func (s *Supervisor) createRoot(ctx context.Context, c CreateRoot) error {
 		}
 	}
 	g := newGuest(c.ID, rootFS{Base: base, Upper: upper})
-	g.sharedHostKeys = c.Spec.SharedHostKeys
+	g.sharedHostKeys = c.Spec.SharedHostKeys || c.Spec.Plain
 	if c.Spec.Bytes > 0 {
 		g.size = c.Spec.Bytes
 	}
@@ -139,6 +140,7 @@ func (s *Supervisor) clone(ctx context.Context, c engine.CloneSpec) error {
 	g := newGuest(c.To, rootFS{Base: from.root.Base, Layers: layers, Upper: upper})
 	g.size, g.sharedHostKeys = from.size, from.sharedHostKeys
 	g.freshHostKeys = !from.sharedHostKeys && !s.options.SharedHostKeys
+	g.freshMachineID = true
 	return s.enter(g)
 }
 

@@ -34,6 +34,7 @@ type record struct {
 	Size           int64
 	SharedHostKeys bool
 	FreshHostKeys  bool
+	FreshMachineID bool
 }
 
 const indexVersion = 1
@@ -50,7 +51,7 @@ func (s *Supervisor) saved(g *guest) error {
 func (s *Supervisor) note(g *guest) {
 	s.records[g.id] = record{
 		ID: g.id, Root: g.root, Config: g.config, Volumes: maps.Clone(g.volumes), Snapshots: slices.Clone(g.snapshots), Size: g.size,
-		SharedHostKeys: g.sharedHostKeys, FreshHostKeys: g.freshHostKeys,
+		SharedHostKeys: g.sharedHostKeys, FreshHostKeys: g.freshHostKeys, FreshMachineID: g.freshMachineID,
 	}
 }
 
@@ -95,7 +96,7 @@ func (s *Supervisor) load() error {
 	for _, saved := range ix.Guests {
 		g := newGuest(saved.ID, saved.Root)
 		g.config, g.snapshots, g.size = saved.Config, saved.Snapshots, saved.Size
-		g.sharedHostKeys, g.freshHostKeys = saved.SharedHostKeys, saved.FreshHostKeys
+		g.sharedHostKeys, g.freshHostKeys, g.freshMachineID = saved.SharedHostKeys, saved.FreshHostKeys, saved.FreshMachineID
 		maps.Copy(g.volumes, saved.Volumes)
 		s.guests[g.id] = g
 		s.note(g)
