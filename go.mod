@@ -37,6 +37,7 @@ require (
 	filippo.io/hpke v0.4.0 // indirect
 	github.com/ProtonMail/go-crypto v1.4.1 // indirect
 	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
+	github.com/aymanbagabas/go-udiff v0.4.2 // indirect
 	github.com/buger/goterm v1.0.4 // indirect
 	github.com/cloudflare/circl v1.6.3 // indirect
 	github.com/diskfs/go-diskfs v1.9.3 // indirect
