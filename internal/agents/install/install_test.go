@@ -306,13 +306,19 @@ func TestBinariesAndRuntimesAreCheckedByTheirSums(t *testing.T) {
 	}
 }
 
-func TestNodeIsInstalledFromAGivenSourceAndItsFloorIsKept(t *testing.T) {
-	t.Parallel()
-	archive := pack(t, map[string]string{
+// nodeArchive is laid out as Node.js's, and its npm makes the command of any package.
+func nodeArchive(t *testing.T) []byte {
+	t.Helper()
+	return pack(t, map[string]string{
 		"node-v22.1.0-linux-x64/bin/node": "#!/bin/sh\necho v22.1.0\n",
 		"node-v22.1.0-linux-x64/bin/npm":  "#!/bin/sh\nfor p; do case $last in --prefix) prefix=$p ;; esac; last=$p; done\nmkdir -p \"$prefix/bin\"\nprintf '#!/bin/sh\\necho 2.0.0\\n' >\"$prefix/bin/tester\"\nchmod 755 \"$prefix/bin/tester\"\n",
 		"node-v22.1.0-linux-x64/bin/npx":  "#!/bin/sh\n",
 	})
+}
+
+func TestNodeIsInstalledFromAGivenSourceAndItsFloorIsKept(t *testing.T) {
+	t.Parallel()
+	archive := nodeArchive(t)
 	local := filepath.Join(t.TempDir(), "node.tar.gz")
 	if err := os.WriteFile(local, archive, 0o600); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim/machine"
@@ -11,7 +12,7 @@ import (
 )
 
 func init() {
-	register(map[string]shell.Command{"id": id, "whoami": whoami, "groups": groups, "logname": whoami, "env": env, "printenv": printenv, "su": su, "runuser": su, "sudo": sudo, "getent": getent})
+	register(map[string]shell.Command{"id": id, "whoami": whoami, "groups": groups, "logname": whoami, "env": env, "printenv": printenv, "su": su, "runuser": su, "setpriv": setpriv, "sudo": sudo, "getent": getent})
 }
 
 func whoami(c *shell.Call) int {
@@ -124,6 +125,53 @@ func as(c *shell.Call, u machine.User, argv []string, login, keepEnv bool) int {
 			p.Env = shell.Setenv(p.Env, k, v)
 		}
 	}
+	return c.Child(c, p)
+}
+
+// setpriv runs a program with other ids, which need be nobody's.
+func setpriv(c *shell.Call) int {
+	p, args := c.Program, c.Argv[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		option, value, given := strings.Cut(args[0], "=")
+		if args = args[1:]; option == "--" {
+			break
+		}
+		switch option {
+		case "--clear-groups":
+			p.Cred.Groups = nil
+			continue
+		case "--no-new-privs": // nothing here is setuid
+			continue
+		case "--init-groups":
+			continue
+		case "--reuid", "--regid":
+		default:
+			return c.Fail("%s is not simulated", option)
+		}
+		if !given && len(args) > 0 {
+			value, args = args[0], args[1:]
+		}
+		id, err := strconv.Atoi(value)
+		if u, ok := c.Machine.User(value); err != nil && ok {
+			if id, err = u.UID, nil; option == "--regid" {
+				id = u.GID
+			}
+		}
+		switch {
+		case err != nil:
+			return c.Fail("failed to parse %s", strings.TrimPrefix(option, "--"))
+		case c.Cred.UID != 0:
+			return c.Fail("setresuid failed: Operation not permitted")
+		case option == "--reuid":
+			p.Cred.UID = id
+		default:
+			p.Cred.GID = id
+		}
+	}
+	if len(args) == 0 {
+		return c.Fail("No program specified")
+	}
+	p.Argv = args
 	return c.Child(c, p)
 }
 
