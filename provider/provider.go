@@ -23,6 +23,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/firewall"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/nodeguard"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/pool"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/secrets"
@@ -77,6 +78,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		file.NewResource,
 		firewall.NewResource,
 		nodeguard.NewResource,
+		pool.NewResource,
 		rollback.NewResource,
 		snapshot.NewResource,
 		workspace.NewResource,

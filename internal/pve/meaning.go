@@ -80,6 +80,8 @@ const (
 	// VolumeBusy: a volume's slot is taken, or the volume can't be moved so.
 	VolumeBusy Meaning = "volume can't be moved"
 
+	// NoQuorum: the cluster has lost its majority, and nothing can be written.
+	NoQuorum Meaning = "no quorum"
 	// NoSpace: a storage is full.
 	NoSpace Meaning = "no space left"
 

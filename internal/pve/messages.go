@@ -130,6 +130,8 @@ var messageRules = []messageRule{
 	rule(NoSuchBridge, `^bridge '[^']+' does not exist$`),
 	rule(RootOnly, `^Only root can pass arbitrary filesystem paths\b`),
 
+	rule(NoQuorum, `^cluster not ready - no quorum\?$`),
+
 	// Nodes. The second is said by the node that was asked, of a name that it
 	// can't resolve.
 	rule(NoSuchNode, `^no such cluster node '[^']*'$`),

@@ -78,6 +78,11 @@ func (c *creation) makeAs(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	if c.proceed != nil {
+		if err := c.proceed(); err != nil {
+			return err
+		}
+	}
 	began := c.m.clock.Now()
 	// The lease begins when its turn has come, and goes in with the call itself: a
 	// second call would be lost with the process that was to make it.

@@ -126,6 +126,8 @@ var codes = []CodeInfo{
 		"Bring the node back, or see to the cluster's network and certificates (`pvecm status`, `pvecm updatecerts`).", means(pve.NodeUnreachable)},
 	{"SBX208", "The server is overloaded", "It kept answering that it has no capacity (429, 502 to 504), longer than retries last.",
 		"Lower `-parallelism` or `max_clones`, and apply again.", means(pve.Overloaded)},
+	{"SBX209", "The cluster has no quorum", "Too few of its nodes see each other, so that the server writes nothing.",
+		"Bring nodes back (`pvecm status`); then apply again.", means(pve.NoQuorum)},
 
 	// 3xx: what is there.
 	{"SBX301", "The container does not exist", "The server said so itself, when it was asked directly.",
@@ -137,13 +139,13 @@ var codes = []CodeInfo{
 	{"SBX304", "No id is free, or the id is taken", "The range is used up, or another guest has the wanted id.",
 		"Widen `vmid_range`, remove containers that are not needed, or leave `vmid` out.", either(is(ErrNoFreeID), means(pve.GuestExists))},
 	{"SBX305", "The name is taken", "An object with that name exists and was not made by this resource.",
-		"Choose another name, or import the object.", either(is(ErrSnapshotExists, ErrWorkspaceExists, ErrGroupExists, ErrGuardExists), means(pve.AlreadyExists, pve.SnapshotExists))},
+		"Choose another name, or import the object.", either(is(ErrSnapshotExists, ErrWorkspaceExists, ErrGroupExists, ErrGuardExists, ErrPoolExists), means(pve.AlreadyExists, pve.SnapshotExists))},
 	{"SBX306", "Something that is named does not exist", "A node, storage, volume, bridge, Proxmox pool or snapshot is missing, or hidden from the identity.",
 		"Check the name; `sandbox_preflight` shows nodes, storages and bridges as the identity sees them.",
 		either(is(ErrNoSnapshot, ErrNoHolder, ErrNoVolume), means(pve.NoSuchNode, pve.NoSuchStorage, pve.NoSuchVolume, pve.NoSuchSnapshot, pve.NoSuchBridge, pve.NoSuchPool, pve.NoSuchObject, pve.NoSuchTarget))},
 	{"SBX307", "It is in use", "Linked clones, snapshots, members or other containers depend on it.",
 		"Remove what depends on it first; the message names it where the server does.",
-		either(is(ErrInUse, ErrHeld, ErrHasSnapshots, ErrGroupInUse), means(pve.StillInUse, pve.VolumeBusy, pve.NotEmpty, pve.HasSnapshots, pve.OtherPool))},
+		either(is(ErrInUse, ErrHeld, ErrHasSnapshots, ErrGroupInUse, ErrPoolInUse), means(pve.StillInUse, pve.VolumeBusy, pve.NotEmpty, pve.HasSnapshots, pve.OtherPool))},
 	{"SBX308", "It is protected", "The protection flag is set.", "Set `protection = false`, apply, then destroy.", either(is(ErrProtected), means(pve.Protected))},
 	{"SBX309", "It is managed by HA", "The high-availability manager would undo the change.",
 		"Take it out of HA (`ha-manager remove ct:ID`), or let HA do it.", either(is(ErrHAManaged), means(pve.HAManaged))},
@@ -155,6 +157,8 @@ var codes = []CodeInfo{
 		"Apply again; if it stays, see who else writes the container's firewall (the node's task log and `sandbox_diagnostics`).", is(ErrWall)},
 	{"SBX313", "The container reached what its network mode forbids", "It was tried from inside after its rules should have been in force. Its link is down and it is stopped.",
 		"See whether `pve-firewall` runs on the node (`systemctl status pve-firewall`), and whether another rule lets the container through.", is(ErrExposed)},
+	{"SBX314", "No member of the pool can be claimed", "All are claimed, or none is ready.",
+		"Apply the pool, which makes new members; raise its `size`; or set `on_empty = \"clone\"`.", is(ErrPoolEmpty)},
 
 	// 4xx: work on the server.
 	{"SBX401", "It is locked", "Another operation held the lock until time ran out: a backup, a snapshot, a clone, or one that died.",
@@ -166,6 +170,8 @@ var codes = []CodeInfo{
 	{"SBX405", "The container did not start", "The node could not start it.",
 		"The task's log is in the message; `sandbox_diagnostics` shows configuration and log. A bridge that is missing and a full storage are common.", means(pve.StartFailed)},
 	{"SBX406", "A command is under way inside", "The operation would take the container from under it.", "Wait for it, or set `force`.", is(ErrBusy)},
+	{"SBX407", "The pool is not full", "Members could not be made or replaced; the message says why. Those that are ready stay.",
+		"See to the cause, and apply again: it goes on with what is missing.", is(ErrPoolShort)},
 
 	// 5xx: inside a guest.
 	{"SBX501", "The container can't be reached over SSH", "It runs, and no login was possible in time: no address, no route, or no SSH server.",

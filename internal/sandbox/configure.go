@@ -95,7 +95,11 @@ func (m *Manager) desired(spec Spec, vmid int, base *pve.LXCConfig, keepMAC bool
 	} else {
 		c.remove(base, "startup")
 	}
-	c.put("tags", joinTags(append(slices.Clone(spec.Tags), OwnerTag(m.settings.Owner))))
+	tags := append(slices.Clone(spec.Tags), OwnerTag(m.settings.Owner))
+	if spec.as.kind == KindMember {
+		tags = append(tags, MemberTag)
+	}
+	c.put("tags", joinTags(tags))
 	if spec.DNS != nil {
 		text := func(key, value string) {
 			if value != "" {

@@ -35,6 +35,17 @@ type creation struct {
 	// custom is the call that makes the container where it isn't a sandbox's: the
 	// description, marker included, is to go in with it.
 	custom func(ctx context.Context, description string) (pve.UPID, error)
+
+	series
+}
+
+// series is what one of many creations shares with the others.
+type series struct {
+	// resources is the cluster's list; nil asks for it.
+	resources []pve.Resource
+	// proceed is asked when its turn has come; an error ends it before anything is
+	// made. nil always proceeds.
+	proceed func() error
 }
 
 // Create makes a sandbox. After an error with a Ref in the outcome (VMID not
@@ -42,6 +53,10 @@ type creation struct {
 // cancelled (not when its time runs out) after the server accepted the
 // creation, the outcome says Unfinished and there is no error.
 func (m *Manager) Create(ctx context.Context, spec Spec, accepted Accepted) (Outcome, error) {
+	return m.create(ctx, spec, series{}, accepted)
+}
+
+func (m *Manager) create(ctx context.Context, spec Spec, of series, accepted Accepted) (Outcome, error) {
 	if err := m.requireOwner("create"); err != nil {
 		return Outcome{}, err
 	}
@@ -53,7 +68,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec, accepted Accepted) (Out
 		ctx, cancel = context.WithTimeout(ctx, DefaultCreateTimeout)
 		defer cancel()
 	}
-	c := &creation{m: m, spec: m.resolveNew(spec), accepted: accepted, started: m.clock.Now(), warnings: &warnings{}}
+	c := &creation{m: m, spec: m.resolveNew(spec), accepted: accepted, started: m.clock.Now(), warnings: &warnings{}, series: of}
 	err := c.run(ctx)
 	return c.outcome(ctx, err)
 }
@@ -97,9 +112,12 @@ func (c *creation) outcome(ctx context.Context, err error) (Outcome, error) {
 
 // begin ends when the container exists and its lock is gone.
 func (c *creation) begin(ctx context.Context) error {
-	resources, err := c.m.pve.Lists().Resources(ctx)
-	if err != nil {
-		return err
+	resources := c.resources
+	if resources == nil {
+		var err error
+		if resources, err = c.m.pve.Lists().Resources(ctx); err != nil {
+			return err
+		}
 	}
 	taken := map[int]bool{}
 	for _, r := range resources {
@@ -129,7 +147,8 @@ func (c *creation) begin(ctx context.Context) error {
 	deadline, _ := ctx.Deadline()
 	c.marker = Marker{
 		Mode:  string(c.spec.Network.Mode),
-		Owner: c.m.settings.Owner, Kind: KindContainer, Phase: PhaseCreating,
+		Owner: c.m.settings.Owner, Kind: cmp.Or(c.spec.as.kind, KindContainer), Phase: PhaseCreating,
+		Pool: c.spec.as.pool, Generation: c.spec.as.generation,
 		TemplateID: c.spec.Source.TemplateID, TemplateFile: c.spec.Source.TemplateFileID, RestoredFrom: c.spec.Source.RestoreFrom,
 		TemplateBuild: c.build(),
 		// A little later than our own end, so that nobody takes it away while we

@@ -53,6 +53,9 @@ func (m *Manager) Import(ctx context.Context, id string) (Sandbox, error) {
 	if marker.Kind == KindHolder {
 		return Sandbox{}, &Error{Op: "import", Ref: ref, Kind: ErrForeign, What: "it is the holder of a workspace, not a sandbox", Remedy: "import it as sandbox_workspace"}
 	}
+	if marker.Kind == KindMember {
+		return Sandbox{}, &Error{Op: "import", Ref: ref, Kind: ErrForeign, What: fmt.Sprintf("it is a member of the pool %q that nobody has claimed", marker.Pool), Remedy: fmt.Sprintf("claim one instead: claim_from_pool_id = %q", marker.Pool)}
+	}
 	ref.Claim = marker.Claim
 	if marker.VMID != vmid || marker.Owner != m.settings.Owner {
 		_, err := m.prove("import", ref, cfg)

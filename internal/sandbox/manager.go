@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/placement"
 )
 
 // Clock gives the time and waits, by the context too. The system's is used
@@ -99,6 +100,14 @@ type Manager struct {
 	checked, storageTypes sync.Map
 	// runs counts the commands under way, by id.
 	runs runs
+	// placing is held while pools choose nodes: each must know of those before.
+	// reserved is what they have chosen and not made yet, by node; shapes, by id,
+	// what was made in this run, which lists show without its size at first.
+	placing  sync.Mutex
+	reserved map[string]placement.Use
+	shapes   sync.Map
+	// claiming holds the ids of members that a claim of this process is trying.
+	claiming sync.Map
 }
 
 // NewManager makes a manager. It sends no request. Settings that contradict
@@ -117,6 +126,7 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 	}
 	m.ids = newIDPool(m.settings.VMIDs)
 	m.queues = newQueues()
+	m.reserved = map[string]placement.Use{}
 	if m.clock == nil {
 		m.clock = systemClock{}
 	}

@@ -42,6 +42,9 @@ type Phase string
 const (
 	PhaseCreating Phase = "creating"
 	PhaseReady    Phase = "ready"
+	// PhaseRetired is that of a pool's member that is about to be destroyed:
+	// nobody can claim it any more.
+	PhaseRetired Phase = "retired"
 )
 
 // Marker is the last line of a guest's description: the proof of ownership. It
@@ -61,6 +64,7 @@ type Marker struct {
 	RestoredFrom  string    // the backup that it was made from
 	Mode          string    // the network mode
 	Pool          string    // a pool of sandboxes (not a Proxmox pool)
+	Generation    string    // of the pool's settings that a member was made with
 	Expires       time.Time // end of the lease; zero means none
 	// TTL, Renewed, Keepalive and IdleStop are the rest of the lease (lease.go).
 	TTL       time.Duration
@@ -111,6 +115,7 @@ func (m *Marker) String() string {
 	put("from", m.RestoredFrom)
 	put("mode", m.Mode)
 	put("pool", m.Pool)
+	put("gen", m.Generation)
 	put("expires", markerTime(m.Expires))
 	put("ttl", LeaseDuration(m.TTL))
 	put("renew", m.Renewed)
@@ -249,6 +254,8 @@ func (m *Marker) set(key, value string) bool {
 		m.Mode = value
 	case "pool":
 		m.Pool = value
+	case "gen":
+		m.Generation = value
 	case "expires":
 		m.Expires, err = time.Parse(time.RFC3339, value)
 		return err == nil
@@ -273,6 +280,10 @@ func (m *Marker) set(key, value string) bool {
 	}
 	return true
 }
+
+// MemberTag is the tag of a pool's member that nobody has claimed. Like OwnerTag
+// it is an index for lists, never proof.
+const MemberTag = "sbx-member"
 
 // OwnerTag is the tag that a guest of owner carries so that lists can be
 // filtered by it. It is an index, never a proof. The server lower-cases tags.

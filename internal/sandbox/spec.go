@@ -63,6 +63,17 @@ type Spec struct {
 	// SnapshotBeforeUpdate takes a snapshot before an update that restarts the
 	// container or changes one of its volumes.
 	SnapshotBeforeUpdate bool
+
+	// as says what it is made as; the zero value is an ordinary sandbox.
+	as role
+}
+
+// role is what the marker says of a guest beside its owner: that it is a pool's
+// member, or was one.
+type role struct {
+	kind       Kind // empty means KindContainer
+	pool       string
+	generation string
 }
 
 // Source is where a container's root file system comes from: exactly one of

@@ -79,7 +79,7 @@ func (m *Manager) fillTags(s *Sandbox, tags []string) {
 	}
 	s.Tags = NormalizeTags(tags)
 	s.OwnerTag = slices.Contains(s.Tags, own)
-	s.Tags = slices.DeleteFunc(s.Tags, func(t string) bool { return t == own })
+	s.Tags = slices.DeleteFunc(s.Tags, func(t string) bool { return t == own || t == MemberTag })
 }
 
 func (m *Manager) fillNetwork(s *Sandbox, cfg *pve.LXCConfig) {

@@ -55,3 +55,10 @@ func (t *templateCache) config(ctx context.Context, node string, id int) (*pve.L
 	e.node, e.cfg, e.read = node, cfg, t.clock.Now()
 	return cfg, nil
 }
+
+// forget makes the next reader ask anew.
+func (t *templateCache) forget(id int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byID, id)
+}

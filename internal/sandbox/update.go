@@ -55,6 +55,7 @@ func (f *finishing) update(ctx context.Context) error {
 	if err := f.open(ctx); err != nil {
 		return err
 	}
+	f.withdraw(ctx)
 	unfinished := f.marker.Phase == PhaseCreating
 	f.takeOverRollback()
 	f.writeKeys = f.writeKeys || (unfinished || f.left != nil) && f.spec.AuthorizedKeys != nil
