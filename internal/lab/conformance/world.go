@@ -51,7 +51,9 @@ func newWorld(ctx context.Context, flow string) (*world, error) {
 	}
 	names := nodeNames(flow)
 	w.server, err = server.Start(ctx, server.Options{
-		Nodes: len(names), Delays: delays(), Engine: w.engine, Seed: func(d *server.Seeder) error { return w.seed(ctx, d, flow, names) },
+		Nodes: len(names), Delays: delays(), Engine: w.engine,
+		Controllers: []string{}, // the recording node had none
+		Seed:        func(d *server.Seeder) error { return w.seed(ctx, d, flow, names) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, w.engine.Close())

@@ -99,6 +99,9 @@ func (t *task) boot(g *guest) error {
 	if err := t.sleep(rest); err != nil {
 		return err
 	}
+	if err := t.limitCgroup(g); err != nil {
+		return err
+	}
 	err := s.configureGuest(t.ctx, g)
 	if err == nil {
 		err = s.mountGuest(t.ctx, g)

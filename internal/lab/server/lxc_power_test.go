@@ -45,6 +45,12 @@ func TestSecondStartWaitsForTheFirstAndFails(t *testing.T) {
 	lab := newCTLab(t, slow(func(d *Delays) { d.Start, d.LockTimeout = 2*time.Second, 20*time.Second }))
 	ct := lab.clone(403)
 	first := lab.begin("POST", ct+"/status/start", nil)
+	lab.s.lock()
+	held := lab.s.waitUntil(t.Context(), 10*time.Second, func() bool { return lab.s.fileLocks["/run/lock/lxc/pve-config-403.lock"] })
+	lab.s.unlock()
+	if !held {
+		t.Fatal("the first start takes no lock")
+	}
 	second := lab.begin("POST", ct+"/status/start", nil)
 	if exit, _ := lab.wait(first); exit != "OK" {
 		t.Errorf("first start: %s", exit)
@@ -168,4 +174,26 @@ func TestStartOfSystemdWithoutNestingEndsWithAWarning(t *testing.T) {
 	lab.done("POST", "lxc/411/status/stop", nil)
 	lab.ok("PUT", "lxc/411/config", form{"features": "nesting=1"})
 	lab.done("POST", "lxc/411/status/start", nil)
+}
+
+func TestARawLineForAControllerThatTheNodeLacksFailsTheStart(t *testing.T) {
+	t.Parallel()
+	lab := newCTLab(t)
+	ct := lab.clone(412)
+	raw := func(key, value string) {
+		lab.s.lock()
+		defer lab.s.unlock()
+		lab.s.st.Guests[412].Raw = [][2]string{{key, value}}
+	}
+	raw("lxc.cgroup2.pids.max", "4096")
+	lab.done("POST", ct+"/status/start", nil)
+	lab.done("POST", ct+"/status/stop", nil)
+	raw("lxc.cgroup2.pid.max", "4096") // a slip of the pen is one, too
+	exit, log := lab.wait(lab.begin("POST", ct+"/status/start", nil))
+	if exit != "startup for container '412' failed" || log[0] != `cgfsng_setup_limits: 3536 No such file or directory - Failed to set "pid.max" to "4096"` {
+		t.Errorf("start ended with %q, %q", exit, log)
+	}
+	if lab.engine.see(412) == nil || lab.ok("GET", ct+"/status/current", nil).(map[string]any)["status"] != "stopped" {
+		t.Error("the container runs, or is gone")
+	}
 }

@@ -17,6 +17,9 @@ type Options struct {
 	Delays *Delays
 	// Secret guards the control API. Empty makes a random one.
 	Secret string
+	// Controllers are the nodes' cgroup v2 controllers: a container with a raw lxc.cgroup2 line for another one doesn't
+	// start. Nil means all that Linux has; empty, none.
+	Controllers []string
 	// Engine runs the guests. Nil: guests have a status and nothing inside.
 	Engine engine.Engine
 	// Log gets what the server does; nil discards it.
