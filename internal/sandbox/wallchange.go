@@ -38,8 +38,7 @@ func (f *finishing) planWall(ctx context.Context, running bool) (had *egress.Gue
 }
 
 // cutOver puts a change of rules into force in a container that runs: when they
-// surely bite, the link goes down and up again, which ends connections that were
-// opened under the old ones.
+// surely bite, what was opened under the old ones and is forbidden now is ended.
 func (f *finishing) cutOver(ctx context.Context) error {
 	if f.wall == nil || f.wrote.IsZero() || f.spec.Network.Proof == ProofNone {
 		return nil
@@ -47,11 +46,11 @@ func (f *finishing) cutOver(ctx context.Context) error {
 	if err := f.settled(ctx); err != nil {
 		return err
 	}
-	if err := f.link(ctx, false); err != nil {
+	if err := f.light(ctx); err != nil {
 		return err
 	}
 	f.proof = true
-	return f.link(ctx, true)
+	return f.cutFlows(ctx)
 }
 
 // startDark starts the container after a rollback. Its rules have stayed in

@@ -73,7 +73,7 @@ func networkAttribute() schema.Attribute {
 			},
 			"mode": schema.StringAttribute{
 				MarkdownDescription: "What the container may reach: `nat` (default) drops private, link-local, tailnet and metadata ranges and lets everything else out; `web` lets only DNS, TCP 80 and 443 out; `allowlist` only DNS and what `allow` names; `off` nothing at all, not even DNS. " +
-					"In each of them, only SSH from the provider's `management_cidrs` gets in. `unmanaged` leaves the firewall alone, which each plan warns about. A change of a running container is applied in place: when the new rules bite, its link goes down for a moment. A connection opened under the old ones may outlast that; a restart ends it.",
+					"In each of them, only SSH from the provider's `management_cidrs` gets in. `unmanaged` leaves the firewall alone, which each plan warns about. A change of a running container is applied in place: when the new rules bite, open connections that they forbid are ended from inside, which takes a fraction of a second, needs `ss` (iproute2) in the container and leaves the others alone; where it can't be done, the container is restarted.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.String{stringvalidator.OneOf("nat", "off", "web", "allowlist", "unmanaged")},

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim/machine"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sim/wire"
 )
 
@@ -42,7 +43,8 @@ type host struct {
 	// under network.mu
 	nics      []nic
 	listeners map[int]*wire.Listener
-	conns     map[*wire.Conn]bool
+	conns     map[*wire.Conn]bool // that came in
+	begun     map[*wire.Conn]bool // that go out
 	gone      bool
 	nextPort  int
 }
@@ -122,8 +124,10 @@ func (n *network) unplug(h *host) {
 	delete(n.hosts, h)
 	h.gone = true
 	var conns []*wire.Conn
-	for c := range h.conns {
-		conns = append(conns, c)
+	for _, all := range []map[*wire.Conn]bool{h.conns, h.begun} {
+		for c := range all {
+			conns = append(conns, c)
+		}
 	}
 	var listeners []*wire.Listener
 	for _, l := range h.listeners {
@@ -279,6 +283,14 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 		delete(target.conns, theirs)
 		n.mu.Unlock()
 	})
+	if from != nil {
+		from.begun[ours] = true
+		ours.OnClose(func() {
+			n.mu.Lock()
+			delete(from.begun, ours)
+			n.mu.Unlock()
+		})
+	}
 	l := target.listeners[int(to.Port())]
 	n.mu.Unlock()
 	if l != nil {
@@ -288,6 +300,7 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 	}
 	if err != nil {
 		_ = theirs.Close()
+		_ = ours.Close()
 		return refuse(err)
 	}
 	return ours, nil
@@ -310,6 +323,26 @@ func (h *host) source(to netip.Addr) netip.Addr {
 		}
 	}
 	return nodeAddress
+}
+
+// Sockets lists what listens, what came in and what goes out.
+func (h *host) Sockets() []machine.Socket {
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
+	all := []machine.Socket{{Local: netip.AddrPortFrom(netip.IPv4Unspecified(), 22)}}
+	for port := range h.listeners {
+		all = append(all, machine.Socket{Local: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port))})
+	}
+	for _, conns := range []map[*wire.Conn]bool{h.conns, h.begun} {
+		for c := range conns {
+			local, err1 := netip.ParseAddrPort(c.LocalAddr().String())
+			remote, err2 := netip.ParseAddrPort(c.RemoteAddr().String())
+			if err1 == nil && err2 == nil {
+				all = append(all, machine.Socket{Local: local, Remote: remote})
+			}
+		}
+	}
+	return all
 }
 
 // Listen waits for connections to a port of the guest.

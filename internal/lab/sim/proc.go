@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"path"
 	"strings"
 
@@ -31,6 +32,8 @@ func procTree(m *machine.Machine) (*tree.Tree, error) {
 		"/cpuinfo":                   func() []byte { return []byte(cpuInfo(m)) },
 		"/swaps":                     text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
 		"/filesystems":               text("nodev\tproc\nnodev\ttmpfs\n\text4\n"),
+		"/net/tcp":                   func() []byte { return []byte(socketTable(m, true)) },
+		"/net/tcp6":                  func() []byte { return []byte(socketTable(m, false)) },
 		"/cmdline":                   text("BOOT_IMAGE=/boot/vmlinuz root=/dev/mapper/pve-root ro quiet\n"),
 	}
 	var errs []error
@@ -86,6 +89,35 @@ func mountTable(m *machine.Machine) string {
 		fmt.Fprintf(&b, "%s %s %s %s 0 0\n", mt.Source, mt.Path, mt.Type, options)
 	}
 	return b.String()
+}
+
+// socketTable is the kernel's table of TCP sockets of one IP version (Linux, proc_net_tcp.txt): addresses in hexadecimal,
+// 32 bits at a time with the lowest byte first.
+func socketTable(m *machine.Machine, four bool) string {
+	var b strings.Builder
+	b.WriteString("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n")
+	n := 0
+	for _, s := range m.Network.Sockets() {
+		if s.Local.Addr().Is4() != four {
+			continue
+		}
+		state := "01" // established
+		if !s.Remote.IsValid() {
+			state, s.Remote = "0A", netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+		}
+		fmt.Fprintf(&b, "%4d: %s %s %s 00000000:00000000 00:00000000 00000000     0        0 %d\n", n, socketEnd(s.Local), socketEnd(s.Remote), state, 10000+n)
+		n++
+	}
+	return b.String()
+}
+
+func socketEnd(a netip.AddrPort) string {
+	var b strings.Builder
+	raw := a.Addr().AsSlice()
+	for i := 0; i+4 <= len(raw); i += 4 {
+		fmt.Fprintf(&b, "%02X%02X%02X%02X", raw[i+3], raw[i+2], raw[i+1], raw[i])
+	}
+	return fmt.Sprintf("%s:%04X", b.String(), a.Port())
 }
 
 func memInfo(m *machine.Machine) string {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -195,4 +196,24 @@ func (f Filter) setHolds(name string, a netip.Addr) answer {
 		return no
 	}
 	return unsure
+}
+
+// NamedSets are the names of the sets that the filter's rules name, without their
+// scope, each once.
+func (f Filter) NamedSets() []string {
+	var names []string
+	for _, r := range f.Rules {
+		for _, list := range []string{r.Source, r.Dest} {
+			for _, item := range strings.Split(list, ",") {
+				name, isSet := strings.CutPrefix(item, "+")
+				if _, bare, scoped := strings.Cut(name, "/"); scoped {
+					name = bare
+				}
+				if isSet && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
 }

@@ -19,9 +19,9 @@ import (
 // tinyPackages are unpacked in this order; a later one's files replace an earlier one's. Libraries are those that sshd,
 // git and the core utilities are linked with. In newer releases some have a suffix (64-bit time): see fetch.
 var tinyPackages = []string{
-	"busybox-static", "base-files", "base-passwd", "libc6", "libc-bin", "bash-static", "dash", "coreutils", "util-linux", "openssh-server", "openssh-client", "openssh-sftp-server", "git",
-	"libacl1", "libattr1", "libaudit1", "libblkid1", "libcap-ng0", "libcap2", "libcom-err2", "libcrypt1", "libgcrypt20", "libgmp10", "libgpg-error0",
-	"libgssapi-krb5-2", "libk5crypto3", "libkeyutils1", "libkrb5-3", "libkrb5support0", "liblz4-1", "liblzma5", "libmount1", "libnsl2", "libpam0g", "libpam-modules",
+	"busybox-static", "base-files", "base-passwd", "libc6", "libc-bin", "bash-static", "dash", "coreutils", "util-linux", "openssh-server", "openssh-client", "openssh-sftp-server", "git", "iproute2",
+	"libacl1", "libattr1", "libaudit1", "libblkid1", "libbpf1", "libbsd0", "libcap-ng0", "libcap2", "libcom-err2", "libcrypt1", "libelf1", "libgcrypt20", "libgmp10", "libgpg-error0",
+	"libgssapi-krb5-2", "libk5crypto3", "libkeyutils1", "libkrb5-3", "libkrb5support0", "liblz4-1", "liblzma5", "libmd0", "libmnl0", "libmount1", "libnsl2", "libpam0g", "libpam-modules",
 	"libpcre2-8-0", "libselinux1", "libsmartcols1", "libssl3", "libsystemd0", "libtinfo6", "libtirpc3", "libudev1", "libuuid1", "libwrap0", "libzstd1", "zlib1g",
 }
 

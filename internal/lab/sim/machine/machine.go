@@ -5,6 +5,7 @@ package machine
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -22,7 +23,12 @@ type Network interface {
 	Permits(protocol, address string) (bool, error)
 	// Interfaces are lo and the NICs.
 	Interfaces() []engine.Interface
+	// Sockets are the TCP sockets.
+	Sockets() []Socket
 }
+
+// Socket is a TCP socket: a connection's end, or one that listens, which has no remote end.
+type Socket struct{ Local, Remote netip.AddrPort }
 
 // Machine is a booted guest.
 type Machine struct {
