@@ -83,7 +83,7 @@ func (c *creation) run(ctx context.Context) error {
 	}
 	err := f.run(ctx)
 	c.ref = f.ref
-	c.out.Sandbox = f.sandbox
+	c.out.Sandbox, c.out.Pinned = f.sandbox, f.spec.Network.Pinned
 	return err
 }
 
@@ -170,6 +170,9 @@ func (c *creation) refuse(ctx context.Context) error {
 	}
 	if problem != nil {
 		return &ProblemsError{Problems: []Problem{*problem}}
+	}
+	if c.spec.Network.Pinned, err = c.m.pin(ctx, c.spec.Network); err != nil {
+		return err
 	}
 	return c.m.checkGroupExists(ctx, c.spec)
 }

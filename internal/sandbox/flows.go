@@ -112,7 +112,7 @@ func (m *Manager) filterInForce(ctx context.Context, spec Spec, w *wall) egress.
 		return w.filter
 	}
 	filter := egress.Filter{Rules: egress.FromServer(rules)}
-	for _, name := range filter.NamedSets() {
+	for _, name := range filter.DatacenterSets() {
 		if set, err := egress.ReadSet(ctx, m.pve, pve.ClusterFirewall(), name); err == nil {
 			filter.Sets = append(filter.Sets, set) // one that can't be read lets nothing through
 		}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
@@ -18,6 +19,9 @@ type Prior struct {
 	// Update undoes deviations from it that the API can undo; nil leaves the
 	// posture alone. Read doesn't look at it.
 	Baseline *Posture
+	// Pinned are the addresses of domains that the firewall was written with. Read
+	// looks the domains up again and notes those that have moved.
+	Pinned map[string][]netip.Addr
 	// WithPending asks Read for the settings that wait for a restart (one
 	// request more).
 	WithPending bool
@@ -73,7 +77,10 @@ func (m *Manager) read(ctx context.Context, prior Prior, anyClaim bool) (Sandbox
 		if err != nil {
 			return Sandbox{}, m.step("read", ref, "read its firewall", err)
 		}
-		s.Posture.Firewall = wallLines(wall, s.Network)
+		if err := egress.ReadNamedSets(ctx, m.pve, node, ref.VMID, &wall); err != nil {
+			return Sandbox{}, m.step("read", ref, "read its firewall's IP sets", err)
+		}
+		s.Posture.Firewall = append(wallLines(wall, s.Network), m.moved(ctx, prior.Pinned)...)
 	}
 	s.PendingAutostart = pendingAutostart(s, time.Duration(fleet.Nodes[node].Uptime)*time.Second)
 	if prior.WithPending {

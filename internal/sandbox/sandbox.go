@@ -169,6 +169,9 @@ type Outcome struct {
 	Sandbox  Sandbox
 	Warnings []Warning
 	Timings  Timings
+	// Pinned are the addresses of the domains in Network.Allow that the firewall
+	// was written with, by name.
+	Pinned map[string][]netip.Addr
 	// Unfinished says that the work was stopped from outside (a cancelled
 	// context, not a deadline) after the container had come to be. Update
 	// finishes it.

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
@@ -125,6 +127,10 @@ type Network struct {
 	Gateway      string  // of a static IPv4; with "auto", empty takes the address range's
 	IPv6         string  // "auto", "dhcp", "none" or a CIDR; empty leaves the source's
 
+	// Pinned are the addresses of the domains in Allow, by name; one that isn't in
+	// it is looked up.
+	Pinned map[string][]netip.Addr
+
 	// Mode is what the sandbox may reach; empty means DefaultMode.
 	Mode NetworkMode
 	// FirewallGroup is a security group of the datacenter that holds the mode's
@@ -174,6 +180,7 @@ func (s Spec) Clone() Spec {
 	c.Lease = clonePtr(s.Lease)
 	c.AllowRisks = slices.Clone(s.AllowRisks)
 	c.Network.Allow = slices.Clone(s.Network.Allow)
+	c.Network.Pinned = maps.Clone(s.Network.Pinned)
 	c.Network.Canaries = slices.Clone(s.Network.Canaries)
 	if s.Startup != nil {
 		c.Startup = &Startup{Order: clonePtr(s.Startup.Order), UpDelaySec: clonePtr(s.Startup.UpDelaySec), DownDelaySec: clonePtr(s.Startup.DownDelaySec)}

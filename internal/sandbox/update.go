@@ -40,7 +40,7 @@ func (m *Manager) Update(ctx context.Context, prior Prior, from, to Spec) (Outco
 	}
 	err := f.update(ctx)
 	if f.sandbox.VMID != 0 {
-		out.Sandbox = f.sandbox
+		out.Sandbox, out.Pinned = f.sandbox, f.spec.Network.Pinned
 	}
 	out.Warnings = append(f.warnings.take(), m.guestWarnings()...)
 	out.Timings.Total = m.clock.Now().Sub(began)

@@ -61,6 +61,10 @@ func (m *Manager) wallFor(ctx context.Context, spec Spec, node string, net0 pve.
 			p.Resolvers = append(p.Resolvers, addr)
 		}
 	}
+	var err error
+	if p.Resolved, err = m.pin(ctx, spec.Network); err != nil {
+		return nil, err
+	}
 	nic := nicOf(net0)
 	want, err := egress.RenderGuest(p, nic)
 	if err != nil {
@@ -134,6 +138,9 @@ func (f *finishing) buildWall(ctx context.Context, cfg *pve.LXCConfig) error {
 		node = f.spec.NodeName
 	}
 	f.wall, err = f.m.wallFor(ctx, f.spec, node, pve.ParseProperties(value), nameservers)
+	if f.wall != nil {
+		f.spec.Network.Pinned = f.wall.policy.Resolved
+	}
 	if err != nil {
 		return &Error{Op: "firewall", Ref: f.ref, What: "render network.mode " + string(f.spec.Network.Mode), Err: err}
 	}

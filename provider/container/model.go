@@ -98,6 +98,7 @@ type allowModel struct {
 	To       types.String `tfsdk:"to"`
 	Ports    types.String `tfsdk:"ports"`
 	Protocol types.String `tfsdk:"protocol"`
+	Resolve  types.String `tfsdk:"resolve"`
 }
 
 // riskModel is an element of allow_risks.
@@ -211,7 +212,7 @@ func (m *Model) networkSpec(ctx context.Context, diags *diag.Diagnostics) sandbo
 	n := as[NetworkModel](ctx, diags, m.Network)
 	var allow []egress.Allow
 	for _, a := range elements[allowModel](ctx, diags, n.Allow) {
-		allow = append(allow, egress.Allow{To: a.To.ValueString(), Ports: a.Ports.ValueString(), Protocol: a.Protocol.ValueString()})
+		allow = append(allow, egress.Allow{To: a.To.ValueString(), Ports: a.Ports.ValueString(), Protocol: a.Protocol.ValueString(), Resolve: !a.Resolve.IsNull()})
 	}
 	return sandbox.Network{
 		Mode:          sandbox.NetworkMode(n.Mode.ValueString()),

@@ -1,12 +1,16 @@
 package container_test
 
 import (
+	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/acctest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/internal/protocoltest"
 )
 
@@ -170,4 +174,31 @@ func TestRisksAreNamedWithAReason(t *testing.T) {
 	protocoltest.NoErrors(t, server.Plan(t, server.NewResource(t, resourceType), risk).Diags)
 	var diags = server.Validate(t, resourceType, with(file, values{"allow_risks": []any{values{"rule": "no_cpu_limit", "reason": ""}}}))
 	wants(t, diags, "ERROR", "reason")
+}
+
+func TestADomainsAddressesArePinnedUntilAnApplyFindsThatTheyHaveMoved(t *testing.T) {
+	t.Parallel()
+	env := acctest.New(t)
+	acctest.NeedsFirewall(t, env)
+	answer := netip.MustParseAddr("198.51.100.7")
+	server := protocoltest.ForWith(t, env, nil, provider.Options{Domain: sandbox.Options{
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{answer}, nil },
+	}})
+	config := values{"hostname": "web-1", "network": values{"mode": "allowlist", "allow": []any{values{"to": "pypi.example.org", "ports": "443", "resolve": "apply"}}}}
+	r := create(t, server, config)
+	pinned := r.Get(t, "posture.firewall")
+	answer = netip.MustParseAddr("198.51.100.9")
+	protocoltest.NoErrors(t, server.Refresh(t, r))
+	plan := server.Plan(t, r, config)
+	protocoltest.NoErrors(t, plan.Diags)
+	wants(t, plan.Diags, "WARNING", "pypi.example.org", "198.51.100.9", "repaired in place")
+	if plan.Action() != "update" {
+		t.Fatalf("planned %s because of %v", plan.Action(), plan.Replace)
+	}
+	protocoltest.NoErrors(t, server.Apply(t, t.Context(), plan))
+	settled(t, server, r, config)
+	if equalLists(pinned, r.Get(t, "posture.firewall")) {
+		t.Errorf("the firewall still is %v", pinned)
+	}
+	wants(t, server.Validate(t, resourceType, with(config, values{"network": values{"mode": "allowlist", "allow": []any{values{"to": "pypi.example.org", "resolve": "always"}}}})), "resolve", "apply")
 }

@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -20,6 +21,8 @@ const (
 	keyBaseline = "baseline"
 	// keyPending is true while the last update left settings that wait for a restart.
 	keyPending = "pending"
+	// keyPinned holds the addresses of the domains in network.allow that the firewall was written with.
+	keyPinned = "pinned"
 	// keyRollback names the snapshot of a rollback that was cut, from the refresh that saw it until an update has
 	// completed it.
 	keyRollback = "rollback"
@@ -78,4 +81,21 @@ func noteRollback(ctx context.Context, p private, diags *diag.Diagnostics, s san
 // forget removes a key.
 func forget(ctx context.Context, p private, diags *diag.Diagnostics, key string) {
 	diags.Append(p.SetKey(ctx, key, nil)...)
+}
+
+// pinned are addresses by domain.
+type pinned map[string][]netip.Addr
+
+func rememberPinned(ctx context.Context, p private, diags *diag.Diagnostics, addresses pinned) {
+	if len(addresses) == 0 {
+		forget(ctx, p, diags, keyPinned)
+		return
+	}
+	remember(ctx, p, diags, keyPinned, addresses)
+}
+
+// hasMoved says whether the last refresh has seen a domain at other addresses than the pinned ones.
+func hasMoved(state *Model) bool {
+	is, ok := postureOf(state.Posture)
+	return ok && sandbox.HasMoved(is.Firewall)
 }

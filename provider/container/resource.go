@@ -114,6 +114,7 @@ func (r *containerResource) Create(ctx context.Context, req resource.CreateReque
 		plan.Timings = timingsObject(outcome.Timings)
 		forget(ctx, resp.Private, &resp.Diagnostics, keyTask)
 		afterApply(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox, true)
+		rememberPinned(ctx, resp.Private, &resp.Diagnostics, outcome.Pinned)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -156,6 +157,7 @@ func (r *containerResource) Read(ctx context.Context, req resource.ReadRequest, 
 	defer cancel()
 
 	prior := state.prior(ctx, &resp.Diagnostics)
+	prior.Pinned = recall[pinned](ctx, req.Private, &resp.Diagnostics, keyPinned)
 	prior.WithPending = state.RestartWhenNeeded.ValueBool() || recall[bool](ctx, req.Private, &resp.Diagnostics, keyPending)
 	s, err := manager.Read(limited, prior)
 	switch {
@@ -202,6 +204,9 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 	if unfinished || rolledBack || starts || keysChanged(&state, &plan) {
 		withKeys(&to, &plan, &config)
 	}
+	if !hasMoved(&state) { // else they are looked up anew
+		to.Network.Pinned = recall[pinned](ctx, req.Private, &resp.Diagnostics, keyPinned)
+	}
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -227,6 +232,7 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 		forget(ctx, resp.Private, &resp.Diagnostics, keyTask)
 	}
 	afterApply(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox, unfinished)
+	rememberPinned(ctx, resp.Private, &resp.Diagnostics, outcome.Pinned)
 	noteRollback(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }

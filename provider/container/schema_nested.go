@@ -89,7 +89,7 @@ func networkAttribute() schema.Attribute {
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"to": schema.StringAttribute{
-						MarkdownDescription: "Address or network in CIDR form." + live,
+						MarkdownDescription: "Address, network in CIDR form, or with `resolve` a domain." + live,
 						Required:            true,
 					},
 					"ports": schema.StringAttribute{
@@ -99,6 +99,13 @@ func networkAttribute() schema.Attribute {
 					"protocol": schema.StringAttribute{
 						MarkdownDescription: "Protocol, such as `tcp`. Default all, and `tcp` where `ports` are given." + live,
 						Optional:            true,
+					},
+					"resolve": schema.StringAttribute{
+						MarkdownDescription: "`apply`: `to` is a domain whose addresses are looked up by the machine that runs the apply, and pinned. A refresh looks it up again; once it has an address that isn't pinned, the plan shows that, and the apply pins anew. " +
+							"Proxmox VE filters addresses, not names: a container that gets another answer from its own resolver is blocked, other names at the same address are open, and a domain whose answers rotate shows drift at each plan. " +
+							"An address in a closed range is refused, whoever has written it into the domain's records." + live,
+						Optional:   true,
+						Validators: []validator.String{stringvalidator.OneOf("apply")},
 					},
 				}},
 			},

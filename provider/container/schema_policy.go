@@ -20,7 +20,7 @@ var _ resource.ResourceWithValidateConfig = (*containerResource)(nil)
 
 // The shapes of the elements of network.allow and allow_risks.
 var (
-	allowType = types.ObjectType{AttrTypes: map[string]attr.Type{"to": types.StringType, "ports": types.StringType, "protocol": types.StringType}}
+	allowType = types.ObjectType{AttrTypes: map[string]attr.Type{"to": types.StringType, "ports": types.StringType, "protocol": types.StringType, "resolve": types.StringType}}
 	riskType  = types.ObjectType{AttrTypes: map[string]attr.Type{"rule": types.StringType, "reason": types.StringType}}
 )
 

@@ -198,19 +198,23 @@ func (f Filter) setHolds(name string, a netip.Addr) answer {
 	return unsure
 }
 
-// NamedSets are the names of the sets that the filter's rules name, without their
-// scope, each once.
-func (f Filter) NamedSets() []string {
+// DatacenterSets are the names of the datacenter's sets that the filter's rules
+// name, each once.
+func (f Filter) DatacenterSets() []string { return f.namedSets(DatacenterSets) }
+
+// namedSets are the names of sets of a scope; one without a scope counts for each.
+func (f Filter) namedSets(scope SetScope) []string {
 	var names []string
 	for _, r := range f.Rules {
 		for _, list := range []string{r.Source, r.Dest} {
 			for _, item := range strings.Split(list, ",") {
 				name, isSet := strings.CutPrefix(item, "+")
-				if _, bare, scoped := strings.Cut(name, "/"); scoped {
-					name = bare
+				in, bare, scoped := strings.Cut(name, "/")
+				if !scoped {
+					in, bare = string(scope), name
 				}
-				if isSet && !slices.Contains(names, name) {
-					names = append(names, name)
+				if isSet && in == string(scope) && !slices.Contains(names, bare) {
+					names = append(names, bare)
 				}
 			}
 		}

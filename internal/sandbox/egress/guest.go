@@ -37,9 +37,18 @@ type Guest struct {
 // guestSets is the prefix of the names of sets in a guest's own firewall.
 const guestSets = "sbx"
 
+// mostInline is how many allowed networks stand in a guest's rules themselves,
+// which a refresh reads anyway; more are in IP sets, which are changed entry by
+// entry.
+const mostInline = 64
+
 // RenderGuest makes the whole firewall of a guest that has its own rules.
 func RenderGuest(p Policy, nic NIC) (Guest, error) {
-	f, err := Render(p, Naming{Scope: GuestSets, Prefix: guestSets})
+	networks := 0
+	for _, a := range p.Allow {
+		networks += max(1, len(p.Resolved[a.To]))
+	}
+	f, err := Render(p, Naming{Scope: GuestSets, Prefix: guestSets, Inline: networks <= mostInline})
 	if err != nil {
 		return Guest{}, err
 	}

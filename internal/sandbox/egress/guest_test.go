@@ -2,6 +2,8 @@ package egress_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +24,31 @@ func guestPolicy(t *testing.T, mode egress.Mode, allow ...egress.Allow) egress.G
 		t.Fatal(err)
 	}
 	return g
+}
+
+// many are more networks than stand in a guest's rules themselves.
+func many(ports string) []egress.Allow {
+	var out []egress.Allow
+	for i := range 70 {
+		out = append(out, egress.Allow{To: fmt.Sprintf("203.0.%d.0/24", i), Ports: ports})
+	}
+	return out
+}
+
+func TestFewNetworksStandInTheRulesAndManyInASet(t *testing.T) {
+	t.Parallel()
+	few := guestPolicy(t, egress.Allowlist, egress.Allow{To: "203.0.112.7", Ports: "8443"})
+	if len(few.Sets) != 0 || !slices.ContainsFunc(few.Rules, func(r egress.Rule) bool { return r.Action == egress.Accept && r.Dest == "203.0.112.7" && r.DPort == "8443" }) {
+		t.Errorf("few: sets %v, rules %v", few.Sets, few.Rules)
+	}
+	lots := guestPolicy(t, egress.Allowlist, many("8443")...)
+	if !slices.ContainsFunc(lots.Sets, func(s egress.Set) bool { return s.Name == "sbx-allow-tcp-8443" && len(s.Entries) == 70 }) {
+		t.Errorf("many: sets %v", lots.Sets)
+	}
+	s := newServer(t)
+	for _, want := range []egress.Guest{few, lots, few} { // and one becomes the other
+		s.syncGuest(nil, want)
+	}
 }
 
 func (s *server) syncGuest(have *egress.Guest, want egress.Guest) (egress.Guest, bool) {
@@ -84,7 +111,7 @@ func TestEachKindOfDriftIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	ctx, scope := t.Context(), pve.LXCFirewall(s.node, lab.TemplateID)
-	want := guestPolicy(t, egress.Allowlist)
+	want := guestPolicy(t, egress.Allowlist, many("443")...)
 	for _, c := range []struct {
 		name, says string
 		meddle     func() error

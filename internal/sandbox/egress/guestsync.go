@@ -38,6 +38,22 @@ func readGuest(ctx context.Context, api API, scope pve.FirewallScope, sets bool)
 	return g, l, err
 }
 
+// ReadNamedSets reads the IP sets of a guest's own that its rules name: one request
+// for each. One that is gone is left out.
+func ReadNamedSets(ctx context.Context, api API, node string, vmid int, g *Guest) error {
+	for _, name := range g.namedSets(GuestSets) {
+		s, err := ReadSet(ctx, api, pve.LXCFirewall(node, vmid), name)
+		switch {
+		case pve.Means(err, pve.NoSuchObject):
+		case err != nil:
+			return err
+		default:
+			g.Sets = append(g.Sets, s)
+		}
+	}
+	return nil
+}
+
 // readSets is never nil: a guest without sets has been read too.
 func readSets(ctx context.Context, api API, scope pve.FirewallScope) ([]Set, error) {
 	out := []Set{}
