@@ -38,7 +38,9 @@ func many(ports string) []egress.Allow {
 func TestFewNetworksStandInTheRulesAndManyInASet(t *testing.T) {
 	t.Parallel()
 	few := guestPolicy(t, egress.Allowlist, egress.Allow{To: "203.0.112.7", Ports: "8443"})
-	if len(few.Sets) != 0 || !slices.ContainsFunc(few.Rules, func(r egress.Rule) bool { return r.Action == egress.Accept && r.Dest == "203.0.112.7" && r.DPort == "8443" }) {
+	if len(few.Sets) != 0 || !slices.ContainsFunc(few.Rules, func(r egress.Rule) bool {
+		return r.Action == egress.Accept && r.Dest == "203.0.112.7" && r.DPort == "8443"
+	}) {
 		t.Errorf("few: sets %v, rules %v", few.Sets, few.Rules)
 	}
 	lots := guestPolicy(t, egress.Allowlist, many("8443")...)
