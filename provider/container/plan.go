@@ -240,6 +240,9 @@ func planComputed(ctx context.Context, diags *diag.Diagnostics, plan, state *Mod
 	if login := as[sshModel](ctx, diags, state.SSH); plan.IPv4Address.IsUnknown() || login.HostKey.IsNull() {
 		plan.SSH = types.ObjectUnknown(sshTypes)
 	}
+	if state.Disk.ValueFloat64() == 0 && plan.Disk.Equal(state.Disk) {
+		plan.Disk = types.Float64Unknown() // it was read while it was being cloned, and had no disk yet
+	}
 	plan.Status = types.StringUnknown()
 	plan.planLease()
 }
