@@ -314,7 +314,7 @@ func TestNothingOfTheHostCanBeReached(t *testing.T) {
 		"cat /proc/self/root" + secret, "cat /proc/1/root" + secret, "cat /proc/self/cwd/.." + secret, "echo " + dir + "/*", ". " + secret, "source " + program, program, "sh " + program,
 		"PATH=" + dir + " program", "PATH=" + dir + " command -v program", "PATH=" + dir + "; . program", "command -v git go", "type go", "cd " + dir + " && pwd -P", "[ -e " + secret + " ] && echo host",
 		"cat < " + fifo, "TMPDIR=" + dir + " sh -c 'cat <(echo host)'", "exec " + program, "env PATH=" + dir + " program", "echo host > " + filepath.Join(dir, "written"), "cp /etc/passwd " + dir + "/",
-		"mkdir -p " + dir + "/made", "find / -path '" + dir + "*'", "bash -c 'read -r x < " + secret + "; echo $x'", "ls -R " + dir, "tar cf - /", "dd if=" + secret,
+		"mkdir -p " + dir + "/made", "find / -path '" + dir + "*'", "bash -c 'read -r x < " + secret + "; echo $x'", "ls -R " + dir, "tar cf - " + secret + " " + dir, "tar xf /dev/null -C " + dir, "dd if=" + secret,
 	} {
 		out, _ := l.pct(t, 101, command)
 		out = strings.NewReplacer(command, "", dir, "").Replace(out)

@@ -165,7 +165,7 @@ func mv(c *shell.Call) int {
 type copying struct{ recursive, preserve, links bool }
 
 func cp(c *shell.Call) int {
-	f := parse(c, "rRapfdvnTt:uL", "recursive=r", "archive=a", "preserve=p", "no-clobber=n", "no-target-directory=T", "target-directory=t", "force=f")
+	f := parse(c, "rRapfdvnTt:uL", "recursive=r", "archive=a", "reflink=", "preserve=p", "no-clobber=n", "no-target-directory=T", "target-directory=t", "force=f")
 	if f == nil {
 		return 1
 	}

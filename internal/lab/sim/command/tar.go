@@ -25,11 +25,15 @@ func tarCommand(c *shell.Call) int {
 	}
 	f := parse(c, "cxtzJjvpf:C:S", "create=c", "extract=x", "get=x", "list=t", "gzip=z", "file=f", "directory=C", "verbose=v",
 		"strip-components=", "no-same-owner", "same-owner", "numeric-owner", "exclude=", "preserve-permissions=p", "no-same-permissions",
-		"sparse=S", "warning=", "owner=", "group=", "no-recursion", "one-file-system", "delay-directory-restore", "no-overwrite-dir", "null", "files-from=", "sort=", "mtime=", "format=")
+		"sparse=S", "warning=", "owner=", "group=", "no-recursion", "one-file-system", "delay-directory-restore", "no-overwrite-dir", "null", "files-from=", "sort=", "mtime=", "format=", "version", "hard-dereference")
 	if f == nil {
 		return 64
 	}
-	for _, option := range []string{"exclude", "null", "files-from", "sort", "mtime", "format", "owner", "group", "no-recursion"} {
+	if f.has("version") {
+		c.Out("tar (GNU tar) 1.35\n")
+		return 0
+	}
+	for _, option := range []string{"exclude", "null", "files-from", "sort", "mtime", "format", "owner", "group"} {
 		if f.has(option) {
 			return tarFails(c, "--%s is not simulated", option)
 		}
@@ -115,7 +119,7 @@ func tarAdd(c *shell.Call, f *flags, archive *tar.Writer, dir, name string, seen
 	}
 	h.Uid, h.Gid = in.Owner()
 	h.Uname, h.Gname, h.Format = c.Machine.UserName(h.Uid), c.Machine.GroupName(h.Gid), tar.FormatGNU
-	if !in.IsDir() && in.Links() > 1 {
+	if !in.IsDir() && in.Links() > 1 && !f.has("hard-dereference") {
 		if first := seen[in.Ino()]; first != "" {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
 		} else {
@@ -127,6 +131,9 @@ func tarAdd(c *shell.Call, f *flags, archive *tar.Writer, dir, name string, seen
 	}
 	if f.has("v") {
 		c.Out("%s\n", h.Name)
+	}
+	if in.IsDir() && f.has("no-recursion") {
+		return nil
 	}
 	if in.IsDir() {
 		entries, err := c.Machine.FS.ReadDir(c.Cred, at)
