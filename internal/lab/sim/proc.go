@@ -67,6 +67,8 @@ func addProcess(f *vfs.FS, dir string, p *machine.Process) {
 		"comm":    {name[:min(len(name), 15)] + "\n", 0o444},
 		"status": {fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nPid:\t%d\nPPid:\t%d\nUid:\t%[4]d\t%[4]d\t%[4]d\t%[4]d\nGid:\t%[5]d\t%[5]d\t%[5]d\t%[5]d\n",
 			name, p.PID, p.PPID, p.Cred.UID, p.Cred.GID), 0o444},
+		"stat":    {statLine(p, name), 0o444},
+		"environ": {strings.Join(append(p.Env, ""), "\x00"), 0o400},
 	}
 	if err := f.Mkdir(vfs.Root, dir, 0o555); err != nil {
 		return
@@ -74,6 +76,11 @@ func addProcess(f *vfs.FS, dir string, p *machine.Process) {
 	for n, file := range files {
 		_ = generated(f, dir+"/"+n, func() []byte { return []byte(file.text) }, file.mode, p.Cred) // the directory is new: nothing to fail
 	}
+}
+
+// statLine is /proc/PID/stat up to the start time, which is in hundredths of a second.
+func statLine(p *machine.Process, name string) string {
+	return fmt.Sprintf("%d (%s) S %d %d %d 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", p.PID, name[:min(len(name), 15)], p.PPID, p.Group, p.Session, p.Started.UnixMilli()/10)
 }
 
 func mountTable(m *machine.Machine) string {

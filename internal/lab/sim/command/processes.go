@@ -74,8 +74,10 @@ func psColumn(c *shell.Call, p *machine.Process, name string) string {
 		return strconv.Itoa(p.PID)
 	case "ppid":
 		return strconv.Itoa(p.PPID)
-	case "pgid", "sid":
-		return strconv.Itoa(p.PID)
+	case "pgid", "pgrp":
+		return strconv.Itoa(p.Group)
+	case "sid", "sess", "session":
+		return strconv.Itoa(p.Session)
 	case "user", "euser", "ruser":
 		return c.Machine.UserName(p.Cred.UID)
 	case "uid", "euid":
@@ -130,11 +132,19 @@ func kill(c *shell.Call) int {
 		return c.Usage("usage: kill [-s sigspec | -signum] pid ...")
 	}
 	return each(args, func(a string) int {
-		pid, err := strconv.Atoi(strings.TrimPrefix(a, "-")) // a group is its leader here
+		pid, err := strconv.Atoi(a)
 		if err != nil {
 			return c.Fail("%s: arguments must be process or job IDs", a)
 		}
-		if err := c.Machine.Signal(c.Cred, pid, sig); err != nil {
+		switch {
+		case pid == 0:
+			err = c.Machine.SignalGroup(c.Cred, c.Process.Group, sig)
+		case pid < -1:
+			err = c.Machine.SignalGroup(c.Cred, -pid, sig)
+		default:
+			err = c.Machine.Signal(c.Cred, pid, sig)
+		}
+		if err != nil {
 			return c.Fail("(%d) - %s", pid, message(err))
 		}
 		return 0
@@ -242,7 +252,7 @@ func detached(c *shell.Call) int {
 		}
 	})
 	p := c.Program
-	p.Argv = args
+	p.Argv, p.NewSession = args, c.Name() == "setsid"
 	if background {
 		stop()
 		p.Stdin = nil

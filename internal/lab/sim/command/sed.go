@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,12 +45,19 @@ func (a sedAddress) match(n int, last bool, line string) bool {
 }
 
 func sed(c *shell.Call) int {
-	f := parse(c, "nEre:is", "quiet=n", "silent=n", "regexp-extended=E", "expression=e", "in-place=i")
+	f := parse(c, "nEre:f:isu", "quiet=n", "silent=n", "regexp-extended=E", "expression=e", "file=f", "in-place=i", "unbuffered=u")
 	if f == nil {
 		return 1
 	}
 	script := f.value["e"]
-	if !f.has("e") {
+	switch {
+	case f.has("f"):
+		text, err := c.Machine.FS.ReadFile(c.Cred, c.Path(f.value["f"]))
+		if err != nil {
+			return c.Fail("couldn't open file %s: %s", f.value["f"], message(err))
+		}
+		script = strings.TrimPrefix(script+"\n"+string(text), "\n")
+	case !f.has("e"):
 		if !needOperand(c, f, 1) {
 			return 1
 		}
@@ -58,6 +66,9 @@ func sed(c *shell.Call) int {
 	commands, err := parseSed(script, f.has("E", "r"))
 	if err != nil {
 		return c.Fail("-e expression #1: %v", err)
+	}
+	if f.has("u") && !needsLast(commands) {
+		return streamSed(c, f, commands)
 	}
 	if !f.has("i") {
 		all, status := readLines(c, f.args)
@@ -77,6 +88,23 @@ func sed(c *shell.Call) int {
 			return c.Fail("couldn't open file %s: %s", name, message(err))
 		}
 		return 0
+	})
+}
+
+func needsLast(commands []*sedCommand) bool {
+	return slices.ContainsFunc(commands, func(k *sedCommand) bool { return k.from.last || k.to.last })
+}
+
+// streamSed writes each line as it comes. Line numbers aren't known there: such scripts are few, and refused.
+func streamSed(c *shell.Call, f *flags, commands []*sedCommand) int {
+	if slices.ContainsFunc(commands, func(k *sedCommand) bool { return k.from.line > 0 || k.to.set() || k.verb == 'q' }) {
+		return c.Fail("-u with line numbers, ranges or q isn't simulated")
+	}
+	return inputs(c, f.args, func(_ string, r io.Reader) int {
+		return lines(c, r, func(line string) bool {
+			c.Out("%s", runSed(commands, []string{line}, f.has("n")))
+			return true
+		})
 	})
 }
 

@@ -52,14 +52,19 @@ func KilledBy(ctx context.Context) int {
 // Process is a program that runs in a machine.
 type Process struct {
 	PID, PPID int
-	Cred      vfs.Cred
-	Argv      []string
-	Started   time.Time
-	Context   context.Context // ends when the process is killed
+	// Group and Session are the process group and the session, by their leader's number.
+	Group, Session int
+	Cred           vfs.Cred
+	Argv           []string
+	Env            []string // as it was started with
+	Started        time.Time
+	Context        context.Context // ends when the process is killed
 
 	machine *Machine
 	kill    context.CancelCauseFunc
 	gone    sync.Once
+	mu      sync.Mutex
+	ignored map[int]bool // signals; children inherit them
 }
 
 // Spawn is what a new process is made of.
@@ -67,23 +72,51 @@ type Spawn struct {
 	PPID int
 	Cred vfs.Cred
 	Argv []string
+	Env  []string
+	// NewSession has the process lead a session and a group of its own, as after setsid(2).
+	NewSession bool
+	// Replaces has it take the place and the number of its parent, as execve(2) does.
+	Replaces bool
 }
 
-// Spawn enters a process into the table. Its context ends with the parent's and with the machine. The caller calls
-// Exit when the program is done.
+// Spawn enters a process into the table. A signal that ends the parent ends it too, unless it ignores that signal, and
+// so does the machine's end. The caller calls Exit when the program is done.
 func (m *Machine) Spawn(ctx context.Context, s Spawn) *Process {
-	ctx, kill := context.WithCancelCause(ctx)
-	p := &Process{PPID: s.PPID, Cred: s.Cred, Argv: slices.Clone(s.Argv), Started: m.Clock.Now(), Context: ctx, machine: m, kill: kill}
+	own, kill := context.WithCancelCause(context.WithoutCancel(ctx))
+	p := &Process{PPID: s.PPID, Cred: s.Cred, Argv: slices.Clone(s.Argv), Env: slices.Clone(s.Env), Started: m.Clock.Now(), Context: own, machine: m, kill: kill,
+		ignored: map[int]bool{}}
 	m.mu.Lock()
-	p.PID = m.nextPID
+	parent := m.processes[s.PPID]
+	replaces := s.Replaces && parent != nil
+	if replaces {
+		p.PID, p.PPID = parent.PID, parent.PPID
+	} else {
+		p.PID = m.nextPID
+		m.nextPID++
+	}
 	p.Cred.PID = p.PID
-	m.nextPID++
+	p.Group, p.Session = p.PID, p.PID
+	if parent != nil {
+		p.ignored = parent.ignoredSignals()
+		if !s.NewSession && parent.PID > 1 {
+			p.Group, p.Session = parent.Group, parent.Session
+		}
+	}
+	context.AfterFunc(ctx, func() {
+		if !p.Ignores(KilledBy(ctx)) {
+			kill(context.Cause(ctx))
+		}
+	})
+	context.AfterFunc(m.Down, func() { kill(context.Cause(m.Down)) })
 	m.processes[p.PID] = p
 	if p.PID > 1 {
 		m.running.Add(1)
 	}
 	watch := m.watch
 	m.mu.Unlock()
+	if watch != nil && replaces {
+		watch(parent, false)
+	}
 	if watch != nil {
 		watch(p, true)
 	}
@@ -94,10 +127,13 @@ func (m *Machine) Spawn(ctx context.Context, s Spawn) *Process {
 func (p *Process) Exit() {
 	p.gone.Do(func() {
 		p.machine.mu.Lock()
-		delete(p.machine.processes, p.PID)
+		inTable := p.machine.processes[p.PID] == p // not so where exec has replaced it
+		if inTable {
+			delete(p.machine.processes, p.PID)
+		}
 		watch := p.machine.watch
 		p.machine.mu.Unlock()
-		if watch != nil {
+		if watch != nil && inTable {
 			watch(p, false)
 		}
 		if p.PID > 1 {
@@ -108,6 +144,27 @@ func (p *Process) Exit() {
 
 // Kill ends the process by a signal, with what it started in the foreground.
 func (p *Process) Kill(signal int) { p.kill(Killed(signal)) }
+
+// Ignore sets what a signal does to the process and to those that it starts from now on: nothing, or what it does by
+// default. KILL can't be ignored.
+func (p *Process) Ignore(signal int, ignore bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ignored[signal] = ignore && signal != SIGKILL
+}
+
+// Ignores says whether a signal does nothing to the process.
+func (p *Process) Ignores(signal int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ignored[signal]
+}
+
+func (p *Process) ignoredSignals() map[int]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.ignored)
+}
 
 // Process finds a process by number.
 func (m *Machine) Process(pid int) (*Process, bool) {
@@ -138,11 +195,26 @@ func (m *Machine) Signal(c vfs.Cred, pid, signal int) error {
 	if c.UID != 0 && c.UID != p.Cred.UID {
 		return syscall.EPERM
 	}
-	if signal == 0 || pid == 1 {
+	if signal == 0 || pid == 1 || p.Ignores(signal) {
 		return nil
 	}
 	p.Kill(signal)
 	return nil
+}
+
+// SignalGroup signals every process of a group that the caller may signal.
+func (m *Machine) SignalGroup(c vfs.Cred, group, signal int) error {
+	err := error(syscall.ESRCH)
+	for _, p := range m.Processes() {
+		if p.Group != group {
+			continue
+		}
+		// One that may be signalled is enough for a success.
+		if one := m.Signal(c, p.PID, signal); one == nil || errors.Is(err, syscall.ESRCH) {
+			err = one
+		}
+	}
+	return err
 }
 
 // User is a line of /etc/passwd.

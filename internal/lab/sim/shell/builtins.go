@@ -55,6 +55,10 @@ func (s *script) replace(h interp.HandlerContext, args []string) []string {
 		if len(args) > 1 {
 			return s.replace(h, args[1:])
 		}
+	case "exec":
+		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+			return append([]string{"exec", internalExec}, args[1:]...)
+		}
 	case ".", "source":
 		if len(args) > 1 {
 			return append([]string{args[0], sourced + s.sourcePath(h, args[1])}, args[2:]...)
@@ -70,6 +74,7 @@ func (s *script) replace(h interp.HandlerContext, args []string) []string {
 	case "wait":
 		return s.waitArgs(h, args)
 	case "trap":
+		s.ignoreSignals(h, args)
 		return trapArgs(args)
 	case "jobs", "disown", "hash", "history", "enable", "bind", "times", "fg", "bg":
 		return []string{"true"}
@@ -105,7 +110,36 @@ func (s *script) waitArgs(h interp.HandlerContext, args []string) []string {
 	return out
 }
 
-// trapArgs keeps the conditions that the interpreter knows; signals end scripts of the lab without a trap.
+// process is the one that a command runs in: the script's, or a background job's.
+func (s *script) process(h interp.HandlerContext) *machine.Process {
+	if job := s.job(h); job != nil {
+		return job
+	}
+	return s.call.Process
+}
+
+// ignoreSignals does `trap ” SIGNAL…` and takes it back.
+func (s *script) ignoreSignals(h interp.HandlerContext, args []string) {
+	rest := args[1:]
+	if len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
+	if len(rest) < 2 {
+		return
+	}
+	for _, name := range rest[1:] {
+		number := machine.Signals[strings.TrimPrefix(strings.ToUpper(name), "SIG")]
+		if number == 0 {
+			number = atoi(name)
+		}
+		if number > 0 {
+			s.process(h).Ignore(number, rest[0] == "")
+		}
+	}
+}
+
+// trapArgs keeps the conditions that the interpreter knows. Signals can be ignored, see ignoreSignals; code for them is
+// not run: they end scripts of the lab.
 func trapArgs(args []string) []string {
 	out := []string{"trap"}
 	rest := args[1:]
@@ -150,7 +184,7 @@ func (s *script) internal(ctx context.Context, h interp.HandlerContext, argv []s
 	c := s.call
 	switch argv[0] {
 	case internalSpawn:
-		p := c.Machine.Spawn(c.Context, machine.Spawn{PPID: c.Process.PID, Cred: c.Cred, Argv: []string{s.name}})
+		p := c.Machine.Spawn(c.Context, machine.Spawn{PPID: c.Process.PID, Cred: c.Cred, Argv: []string{s.name}, Env: c.Env})
 		context.AfterFunc(p.Context, p.Exit)
 		s.mu.Lock()
 		s.jobs[p.PID] = p

@@ -96,12 +96,16 @@ func (s *script) access(_ context.Context, name string, mode interp.AccessMode) 
 // exec runs what is neither a builtin nor a function.
 func (s *script) exec(ctx context.Context, argv []string) error {
 	h := interp.HandlerCtx(ctx)
+	replaces := argv[0] == internalExec
+	if replaces {
+		argv = argv[1:]
+	}
 	if strings.HasPrefix(argv[0], internal) {
 		return exitStatus(s.internal(ctx, h, argv))
 	}
 	c := s.call
 	p := Program{Argv: argv, Env: exportedFrom(h.Env), Dir: h.Dir, Umask: parseUmask(h.Env.Get(varUmask).String()),
-		Cred: c.Cred, PPID: c.Process.PID, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr}
+		Cred: c.Cred, PPID: c.Process.PID, Replaces: replaces, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr}
 	if job := s.job(h); job != nil {
 		p.PPID = job.PID
 		var cancel context.CancelCauseFunc

@@ -26,15 +26,19 @@ type Programs map[string]Command
 
 // Program says what to run, and as whom.
 type Program struct {
-	Argv   []string
-	Env    []string
-	Dir    string
-	Umask  int
-	Cred   vfs.Cred
-	PPID   int
-	Stdin  io.Reader // nil is empty; an *os.File is shared with children byte by byte, as they expect
-	Stdout io.Writer // nil discards
-	Stderr io.Writer
+	Argv  []string
+	Env   []string
+	Dir   string
+	Umask int
+	Cred  vfs.Cred
+	PPID  int
+	// NewSession has the program lead a session of its own.
+	NewSession bool
+	// Replaces has it take the place of its parent, as exec does.
+	Replaces bool
+	Stdin    io.Reader // nil is empty; an *os.File is shared with children byte by byte, as they expect
+	Stdout   io.Writer // nil discards
+	Stderr   io.Writer
 }
 
 // Call is one run of a command.
@@ -77,8 +81,9 @@ func (ps Programs) RunAs(ctx context.Context, m *machine.Machine, executable str
 }
 
 func (ps Programs) run(ctx context.Context, m *machine.Machine, p Program, command Command) int {
-	proc := m.Spawn(ctx, machine.Spawn{PPID: p.PPID, Cred: p.Cred, Argv: p.Argv})
+	proc := m.Spawn(ctx, machine.Spawn{PPID: p.PPID, Cred: p.Cred, Argv: p.Argv, Env: p.Env, NewSession: p.NewSession, Replaces: p.Replaces})
 	defer proc.Exit()
+	p.NewSession, p.Replaces = false, false // not for what it starts in turn
 	p.Cred.PID = proc.PID
 	in, done := cancellable(proc.Context, p.Stdin)
 	defer done()

@@ -28,6 +28,7 @@ const (
 	internalPwd   = internal + "pwd"
 	internalType  = internal + "type"
 	internalWhich = internal + "which"
+	internalExec  = internal + "exec"
 )
 
 // asynchronous is what `x &` becomes, with x in place of the colons. Input is empty, as in a shell without job
