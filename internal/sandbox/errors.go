@@ -42,6 +42,17 @@ var (
 	// ErrExposed says that a container reached what its network mode forbids. Its
 	// link is down and it is stopped.
 	ErrExposed = errors.New("the container reached what its network mode forbids")
+	// ErrRunNeeds says that a container's template lacks what a run needs.
+	ErrRunNeeds = errors.New("the container can't supervise runs")
+	// ErrGuestFull says that nothing could be written in a container.
+	ErrGuestFull = errors.New("the container's disk is full or read-only")
+	// ErrNoTmpfs says that a container has no file system in memory, so that no
+	// secret was sent there.
+	ErrNoTmpfs = errors.New("the container keeps no files in memory")
+	// ErrNoAgent says that an agent isn't installed.
+	ErrNoAgent = errors.New("the agent isn't installed")
+	// ErrRunTwice says that the same run is under way already in this process.
+	ErrRunTwice = errors.New("another run of this apply has the same container, name and inputs")
 	// ErrNoOwner says that the provider's owner is missing.
 	ErrNoOwner = errors.New("no owner is configured")
 )

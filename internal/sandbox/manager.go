@@ -38,6 +38,9 @@ func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// SystemClock is the real time.
+func SystemClock() Clock { return systemClock{} }
+
 // Options are what comes in from outside: time, randomness and where to log.
 type Options struct {
 	Clock Clock

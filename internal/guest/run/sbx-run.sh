@@ -38,7 +38,9 @@ nap() { sleep 0.1 2>/dev/null || sleep 1; }
 look_at() {
   { read -r st_line <"/proc/$1/stat"; } 2>/dev/null || return 1
   set -- ${st_line##*') '}
-  st_state=$1 st_session=$4 st_start=${20}
+  st_state=$1 st_session=$4
+  shift 15
+  st_start=$5
 }
 
 # lives PIDFILE: whether the very process that is named in the file is there.
@@ -63,7 +65,7 @@ claim() {
 
 # on_memory PATH: whether the folder is on a file system that has no disk.
 on_memory() {
-  real=$(cd -P "$1" 2>/dev/null && pwd -P) || return 1
+  real=$(cd "$1" 2>/dev/null && pwd -P) || return 1
   best='' kind=''
   while read -r _ point type _; do
     case $real/ in
@@ -115,28 +117,32 @@ adoptable() {
 
 install_self() { # TEXT
   [ -r "$program" ] && [ "$(cat "$program")" = "$1" ] && return 0
-  mkdir -p "${program%/*}" && printf '%s\n' "$1" >"$program.$$" && chmod 755 "$program.$$" && mv -f "$program.$$" "$program"
+  (umask 022 && mkdir -p "${program%/*}") && printf '%s\n' "$1" >"$program.$$" && chmod 755 "$program.$$" && mv -f "$program.$$" "$program"
 }
 
-# look TEXT KEY USER BINARY: what is here, and whether a run of the key is to be adopted.
+# look TEXT KEY USER BINARY VERSION: what is here, and whether a run of the key is to be adopted.
 look() {
   missing=''
-  for l_need in mkdir mv rm chmod chown head tail wc date sleep env cat grep sed tee setsid "$([ "$3" = "$me" ] || echo su)"; do
-    [ -z "$l_need" ] || command -v "$l_need" >/dev/null 2>&1 || missing="$missing $l_need"
+  for l_need in mkdir mv cp rm ln readlink chmod chown id head tail wc date sleep env cat grep sed tee setsid; do
+    command -v "$l_need" >/dev/null 2>&1 || missing="$missing $l_need"
   done
+  [ "$3" = "$me" ] || command -v setpriv >/dev/null 2>&1 || command -v su >/dev/null 2>&1 || missing="$missing su"
   [ -r /proc/self/stat ] && [ -r /proc/uptime ] || missing="$missing /proc"
   [ -z "$missing" ] || fail needs "${missing# }"
   install_self "$1" 2>/dev/null || fail space "$program can't be written"
   adoptable "$2"
-  grep -q "^$3:" /etc/passwd || getent passwd "$3" >/dev/null 2>&1 || fail user "$3"
+  known "$3" || fail user "$3"
   [ "$3" = "$me" ] || [ "$me" = root ] || fail other "$me"
   memory=0
-  mkdir -p "$volatile" 2>/dev/null && chmod 711 "$volatile" && on_memory "$volatile" && memory=1
+  (umask 066 && mkdir -p "$volatile") 2>/dev/null && on_memory "$volatile" && memory=1
   found='' version=''
   if [ -n "$4" ]; then
-    found=$(as_user "$3" "$paths"'; command -v "$SBX_BINARY"' "$4")
+    SBX_BINARY=$4
+    export SBX_BINARY
+    found=$(as_user "$3" "$paths"'; command -v "$SBX_BINARY"')
+    [ -z "$found" ] || [ -z "$5" ] || version=$(as_user "$3" "$paths; cd; $5 </dev/null" | head -n 1)
   fi
-  printf 'now=%s\nid=%s\nattempt=%s\nmemory=%s\nbinary=%s\n\n' "$(date +%s)" "$id" "$attempt" "$memory" "$found"
+  printf 'now=%s\nid=%s\nattempt=%s\nmemory=%s\nbinary=%s\nversion=%s\n\n' "$(date +%s)" "$id" "$attempt" "$memory" "$found" "$version"
   [ -z "$4" ] || [ -n "$found" ] || head -c 65536 /etc/sandbox/template.json 2>/dev/null
   return 0
 }
@@ -144,12 +150,29 @@ look() {
 # paths is what a run has for PATH, beside what its environment says.
 paths='PATH=$HOME/.local/bin:$HOME/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; export PATH'
 
-as_user() { # USER CODE BINARY
+# known USER sets gid and home of a user, and how: the way to become that user. Some small templates have a su that
+# never works, having no PAM configuration; setpriv needs none.
+known() {
+  u_line=$(grep "^$1:" /etc/passwd || getent passwd "$1" 2>/dev/null) || return 1
+  u_line=${u_line%:*}
+  home=${u_line##*:}
+  gid=$(id -g "$1")
   if [ "$1" = "$me" ]; then
-    SBX_BINARY=$3 sh -c "$2" 2>/dev/null
+    how=stay
+  elif setpriv --reuid="$1" --regid="$gid" --init-groups true 2>/dev/null; then
+    how=setpriv
   else
-    SBX_BINARY=$3 su -s /bin/sh "$1" -c "$2" 2>/dev/null
+    how=su
   fi
+}
+
+# as_user USER CODE runs code of ours, with SBX_BINARY in its environment.
+as_user() {
+  case $how in
+  stay) HOME=$home sh -c "$2" ;;
+  setpriv) HOME=$home USER=$1 LOGNAME=$1 setpriv --reuid="$1" --regid="$gid" --init-groups sh -c "$2" ;;
+  su) su -s /bin/sh "$1" -c "$2" ;;
+  esac 2>/dev/null
 }
 
 # start KEY USER LIMIT GRACE REPAIRS LAUNCH TEST PROMPT SECRETS REDACTION
@@ -163,8 +186,7 @@ start() {
   fi
   id=$key.$((attempt + 1))
   d=$state/$id v=$volatile/$id
-  mkdir -p "$state" "$volatile" 2>/dev/null || fail space "$state"
-  chmod 711 "$state" "$volatile"
+  (umask 066 && mkdir -p "$state" "$volatile") 2>/dev/null || fail space "$state"
   if [ -n "$9" ] && ! on_memory "$volatile"; then
     fail memory "$volatile"
   fi
@@ -195,18 +217,20 @@ start() {
 
 # prepare writes what the supervisor and the run's user need; false where anything couldn't be written.
 prepare() {
+  p_user=$2 p_secrets=$9
   mkdir -p "$v" && chmod 711 "$d" "$v" &&
     printf "user='%s'\nlimit=%s\ngrace=%s\nrepairs=%s\n" "$2" "$3" "$4" "$5" >"$d/spec" &&
     mkdir "$d/in" && printf '%s\n' "$6" >"$d/in/agent" && printf '%s' "$8" >"$d/in/prompt.1" || return 1
   if [ -n "$7" ]; then
     printf '%s\n' "$7" >"$d/in/test" || return 1
   fi
-  if [ -n "$9" ]; then
-    printf '%s\n' "$9" >"$v/secrets" && printf '%s\n' "${10}" >"$v/redact" || return 1
+  shift 9
+  if [ -n "$p_secrets" ]; then
+    printf '%s\n' "$p_secrets" >"$v/secrets" && printf '%s\n' "$1" >"$v/redact" || return 1
   fi
-  if [ "$2" != "$me" ]; then
-    chown -R "$2" "$d/in" || return 1
-    [ -z "$9" ] || chown "$2" "$v/secrets" || return 1
+  if [ "$p_user" != "$me" ]; then
+    chown -R "$p_user" "$d/in" || return 1
+    [ -z "$p_secrets" ] || chown "$p_user" "$v/secrets" || return 1
   fi
 }
 
@@ -290,11 +314,14 @@ sweep() {
 
 # execute FILE ATTEMPT runs one step as the run's user, in a session and with an environment of its own.
 execute() {
-  if [ "$user" = "$me" ]; then
-    setsid env -i SBX_RUN=":$id:" SBX_IN="$d/in" SBX_SECRETS="$secrets" PATH="$PATH" HOME="$HOME" USER="$me" LOGNAME="$me" SHELL=/bin/sh sh "$d/in/$1" "$2"
-  else
-    setsid env -i SBX_RUN=":$id:" SBX_IN="$d/in" SBX_SECRETS="$secrets" PATH="$PATH" su -s /bin/sh "$user" -c "exec sh '$d/in/$1' $2"
-  fi
+  set -- "$d/in/$1" "$2" env -i SBX_RUN=":$id:" SBX_IN="$d/in" SBX_SECRETS="$secrets" PATH="$PATH" HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/sh
+  e_file=$1 e_number=$2
+  shift 2
+  case $how in
+  stay) setsid "$@" sh "$e_file" "$e_number" ;;
+  setpriv) setsid "$@" setpriv --reuid="$user" --regid="$gid" --init-groups sh "$e_file" "$e_number" ;;
+  su) setsid "$@" su -s /bin/sh "$user" -c "exec sh '$e_file' $e_number" ;;
+  esac
 }
 
 step() { # FILE ATTEMPT; sets code
@@ -364,6 +391,7 @@ watch() {
 supervise() {
   id=$1 d=$state/$1 v=$volatile/$1
   . "$d/spec"
+  known "$user"
   secrets=''
   [ -r "$v/secrets" ] && secrets=$v/secrets
   began=$(now_cs)

@@ -50,6 +50,8 @@ type Agent struct {
 	Binary string
 	// VersionCommand prints the version that stands in the report; nil for none.
 	VersionCommand []string
+	// ParseVersion finds the version in its first line; nil takes the line.
+	ParseVersion func(string) string
 }
 
 // Command is how the program is called.
