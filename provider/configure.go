@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/agentrun"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
 )
 
@@ -59,7 +60,7 @@ func (p *sandboxProvider) Configure(ctx context.Context, req provider.ConfigureR
 		base.AddError(&resp.Diagnostics, "configure", "the provider", err)
 		return
 	}
-	hand(resp, &base.Data{Manager: manager, Settings: settings, Now: p.now})
+	hand(resp, &base.Data{Manager: manager, Runs: agentrun.New(manager, domain.Clock, log), Settings: settings, Now: p.now})
 }
 
 // configureUnknown leaves the provider without a server: plans are made without asking it, and whatever needs it says

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/agentrun"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/agents"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/backup"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/cluster"
@@ -71,6 +72,7 @@ func (p *sandboxProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 
 func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
+		agentrun.NewResource,
 		backup.NewResource,
 		container.NewResource,
 		datacenterfirewall.NewResource,

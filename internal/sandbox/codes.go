@@ -30,6 +30,8 @@ const (
 	CodeUnknownProvider Code = "SBX102"
 	// CodeForbidden is for a missing privilege.
 	CodeForbidden Code = "SBX204"
+	// CodeRunFailed is for a run that didn't succeed where that is to be an error.
+	CodeRunFailed Code = "SBX606"
 	// CodeUnclassified is for everything that has no code of its own.
 	CodeUnclassified Code = "SBX900"
 )
@@ -60,7 +62,7 @@ func CodeOf(err error) Code {
 
 // codePrecedence are the codes that win when an error is of several kinds: what the domain concluded says more than
 // the message that it concluded it from.
-var codePrecedence = []Code{"SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
+var codePrecedence = []Code{"SBX601", "SBX602", "SBX603", "SBX604", "SBX605", "SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
 
 func is(kinds ...error) func(error) bool {
 	return func(err error) bool {
@@ -185,6 +187,19 @@ var codes = []CodeInfo{
 	{"SBX505", "Nobody knows how the command ended", "The connection was lost after it was sent. It was not sent again.",
 		"Look at its effects, then run it once more if need be.", as[*guest.LostError]},
 	{"SBX506", "The command was stopped", "Time ran out, or the run was interrupted, before it ended.", "Raise `timeout`.", as[*guest.CancelledError]},
+
+	// 6xx: runs of agents.
+	{"SBX601", "The container can't supervise runs", "Its template lacks a program or a user that runs need, or the supervisor didn't start. Nothing was started.",
+		"The message names what is missing; install it in the template.", is(ErrRunNeeds)},
+	{"SBX602", "The container's disk is full", "What a run needs could not be written in the container. Nothing was started.", "Free space in it, or give it a larger `disk`.", is(ErrGuestFull)},
+	{"SBX603", "The container keeps no files in memory", "Secrets are delivered onto tmpfs only, and the container has none. No secret was sent.",
+		"Mount a tmpfs on `/run` in the template (systemd does), or run without secrets.", is(ErrNoTmpfs)},
+	{"SBX604", "The agent isn't installed", "The run's user has no such command in the `PATH`. Nothing was started.",
+		"The message names the agents that the template has; build one with the agent.", is(ErrNoAgent)},
+	{"SBX605", "Two runs are the same", "Two resources of one apply ask for the same run in the same container. It was started once.",
+		"Give each a `name` of its own.", is(ErrRunTwice)},
+	{CodeRunFailed, "The run didn't succeed", "The agent or the tests ended with an exit code other than 0, or time ran out, and `on_failure` is `error`.",
+		"The end of the output is in the message. The next apply starts a new attempt; `on_failure = \"record\"` keeps the result instead.", never},
 
 	// 7xx: secrets and ports.
 	{"SBX701", "The secrets can't be read", "A source is missing, can't be decrypted or parsed, or a name is missing or there twice. Values are never shown.",

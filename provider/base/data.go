@@ -14,12 +14,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/agentrun"
 )
 
 // Data is what the provider's Configure hands to everything it serves.
 type Data struct {
 	// Manager runs the life of sandboxes. It is nil while attributes of the provider block are unknown.
 	Manager *sandbox.Manager
+	// Runs starts and follows runs of agents. It is nil whenever Manager is.
+	Runs *agentrun.Engine
 	// Unknown names the attributes of the provider block that aren't known yet, sorted.
 	Unknown []string
 	// Settings are the provider block's facts; attributes that depend on them take their defaults from here. Only
