@@ -83,7 +83,7 @@ func TestCheckNamesEveryFault(t *testing.T) {
 		wants        []string
 	}{
 		{"nothing", `{}`, []string{"name:", "binary:", "source.kind:", "headless.prompt_via:"}},
-		{"unknown field", `{"nmae": "x"}`, []string{"unknown field"}},
+		{"unknown field", `{"colour": "x"}`, []string{"unknown field"}},
 		{"a key among the switches", `{"name":"x","binary":"x","source":{"kind":"installed"},"headless":{"prompt_via":"stdin"},
 			"keys":{"any_of":["MY_KEY"]},"telemetry_off":{"environment":{"MY_KEY":"1"}}}`, []string{"MY_KEY is a key"}},
 		{"an unpinned binary", `{"name":"x","binary":"x","source":{"kind":"binary","version":"1.0","url":"https://example.com/latest"},

@@ -222,8 +222,8 @@ func (in *installer) verify(ctx context.Context, w wanted, dir string) error {
 	if w.Source.Package != "" {
 		entry.Source = string(w.Source.Kind) + ":" + w.Source.Package
 	}
-	if len(w.Agent.Version.Arguments) > 0 {
-		out, err := in.embedded(ctx, w.Name, "ask for its version", "version.sh", nil, append([]string{w.Binary}, w.Agent.Version.Arguments...)...)
+	if len(w.Version.Arguments) > 0 {
+		out, err := in.embedded(ctx, w.Name, "ask for its version", "version.sh", nil, append([]string{w.Binary}, w.Version.Arguments...)...)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha1" //nolint:gosec // npm's own name for an archive's checksum
+	"crypto/sha1" // npm names archives by it
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -67,7 +67,7 @@ func (r *registry) add(t *testing.T, name, version, command string, extra map[st
 	archive := pack(t, all)
 	at := fmt.Sprintf("/%s/-/%s-%s.tgz", name, name, version)
 	r.archives[at] = archive
-	sum := sha1.Sum(archive) //nolint:gosec // as above
+	sum := sha1.Sum(archive)
 	meta["dist"] = map[string]any{"tarball": r.URL + at, "shasum": hex.EncodeToString(sum[:])}
 	if _, ok := extra["scripts"]; ok {
 		meta["hasInstallScript"] = true
@@ -75,8 +75,8 @@ func (r *registry) add(t *testing.T, name, version, command string, extra map[st
 	if r.packages[name] == nil {
 		r.packages[name] = map[string]any{"name": name, "versions": map[string]any{}, "dist-tags": map[string]any{}}
 	}
-	r.packages[name]["versions"].(map[string]any)[version] = meta      //nolint:forcetypeassert // made above
-	r.packages[name]["dist-tags"].(map[string]any)["latest"] = version //nolint:forcetypeassert // made above
+	r.packages[name]["versions"].(map[string]any)[version] = meta
+	r.packages[name]["dist-tags"].(map[string]any)["latest"] = version
 }
 
 func pack(t *testing.T, files map[string]string) []byte {
@@ -110,7 +110,7 @@ func newSystem(t *testing.T) *system {
 	dir := t.TempDir()
 	// Nobody looks at versions as nobody does, and must get through.
 	for d := dir; d != filepath.Dir(d) && strings.HasPrefix(d, os.TempDir()); d = filepath.Dir(d) {
-		_ = os.Chmod(d, 0o755) //nolint:gosec // a test's own folders
+		_ = os.Chmod(d, 0o755)
 	}
 	return &system{root: dir, runner: remote.Command{Env: []string{"PATH=" + dir + Bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C.UTF-8"}}}
 }

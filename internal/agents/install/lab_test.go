@@ -78,7 +78,7 @@ func simulated(t *testing.T) overSSH {
 	must(e.Start(t.Context(), 101))
 	conn, err := jump.DialContext(t.Context(), "tcp", "10.77.0.2:22")
 	must(err)
-	c, channels, requests, err := ssh.NewClientConn(conn, "10.77.0.2:22", login(ssh.InsecureIgnoreHostKey())) //nolint:gosec // a guest that was made a moment ago
+	c, channels, requests, err := ssh.NewClientConn(conn, "10.77.0.2:22", login(ssh.InsecureIgnoreHostKey()))
 	must(err)
 	client := ssh.NewClient(c, channels, requests)
 	t.Cleanup(func() { _ = client.Close() })

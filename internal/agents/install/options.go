@@ -141,7 +141,7 @@ func (o Options) resolve() ([]wanted, error) {
 func (o Options) complete(w *wanted) error {
 	kind := w.Source.Kind
 	if kind == agents.Installed {
-		if w.version != "" && len(w.Agent.Version.Arguments) == 0 {
+		if w.version != "" && len(w.Version.Arguments) == 0 {
 			return fmt.Errorf("%s: its version can't be asked for, so it can't be pinned", w.Name)
 		}
 		return nil

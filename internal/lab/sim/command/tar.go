@@ -72,7 +72,7 @@ func tarCreate(c *shell.Call, f *flags, dir string) int {
 	if err != nil {
 		return tarFails(c, "%s: Cannot open: %s", name, message(err))
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var out io.Writer = file
 	if f.has("z") {
 		zip := gzip.NewWriter(file)
@@ -153,7 +153,7 @@ func tarAdd(c *shell.Call, f *flags, archive *tar.Writer, dir, name string, seen
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	_, err = c.Copy(archive, file)
 	return err
 }
@@ -167,7 +167,7 @@ func tarRead(c *shell.Call, f *flags, dir string) int {
 	if err != nil {
 		return tarFails(c, "%s: Cannot open: %s", name, message(err))
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var in io.Reader = file
 	// As GNU tar does with a file whose name says so; a pipe needs -z.
 	if f.has("z") || strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".tgz") {
@@ -229,7 +229,7 @@ func tarNamed(names []string, entry string) bool {
 
 func tarExtract(c *shell.Call, f *flags, h *tar.Header, content io.Reader, linked, to string) error {
 	files := c.Machine.FS
-	mode := fs.FileMode(h.Mode).Perm() //nolint:gosec // permission bits
+	mode := fs.FileMode(h.Mode).Perm()
 	if h.FileInfo().Mode()&fs.ModeSetuid != 0 && f.has("p") {
 		mode |= fs.ModeSetuid
 	}
