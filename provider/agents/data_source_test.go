@@ -50,7 +50,7 @@ func TestAgentsByNameAndOfOnesOwn(t *testing.T) {
 	for want, config := range map[string]values{
 		`did you mean "claude-code"`: {"names": []any{"claude"}},
 		`binary:`:                    {"definitions": []any{`{"name":"mine","source":{"kind":"installed"},"headless":{"prompt_via":"stdin"}}`}},
-		`unknown field "colour"`:       {"definitions": []any{`{"colour":"mine"}`}},
+		`unknown field "colour"`:     {"definitions": []any{`{"colour":"mine"}`}},
 	} {
 		if _, diags := server.Data(t, "sandbox_agents", config); !strings.Contains(protocoltest.Text(diags), want) {
 			t.Errorf("%v: the error doesn't say %s:\n%s", config, want, protocoltest.Text(diags))
