@@ -237,6 +237,11 @@ func (p *Pool) connect(ctx context.Context, target Target) (c *conn, at *attempt
 	return c, at, nil
 }
 
+// DialGuest opens a TCP connection to an address of a guest ("10.0.0.5:22"), over the jump host where there is one.
+func (p *Pool) DialGuest(ctx context.Context, address string) (net.Conn, error) {
+	return p.dial(ctx, address)
+}
+
 func (p *Pool) dial(ctx context.Context, address string) (net.Conn, error) {
 	if p.jump != nil {
 		return p.dialThrough(ctx, address)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 )
@@ -132,3 +133,8 @@ func unreached(ref Ref, err error) error {
 
 // Close ends what the manager holds open.
 func (m *Manager) Close() error { return m.guests.Close() }
+
+// DialGuest connects to an address of a guest, over the jump host where there is one.
+func (m *Manager) DialGuest(ctx context.Context, address string) (net.Conn, error) {
+	return m.guests.DialGuest(ctx, address)
+}

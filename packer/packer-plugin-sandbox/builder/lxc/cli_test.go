@@ -1,0 +1,88 @@
+package lxc_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/internal/packertest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	packertest.Clean()
+	os.Exit(code)
+}
+
+const header = `
+packer {
+  required_plugins {
+    sandbox = { version = ">= 0.1.0", source = "github.com/agentsandbox/sandbox" }
+  }
+}
+`
+
+// build is a configuration with one build of a small template, and more in its source and build blocks.
+func build(l *lab.Lab, source, body string) string {
+	return header + `
+source "sandbox-lxc" "small" {
+  template_name        = "small"
+  os_template          = "` + lab.TemplateFile + `"
+  provider_public_keys = ["` + strings.TrimSpace(l.PublicKey()) + `"]
+  rootfs { disk_size = 1 }
+  cores  = 1
+  memory = 256
+` + source + `
+}
+build {
+  sources = ["source.sandbox-lxc.small"]
+` + body + `
+}
+`
+}
+
+// templates are the templates of the plugin's owner on the server, and strays everything else that it has made there.
+func left(t *testing.T, l *lab.Lab) (templates, strays []int) {
+	t.Helper()
+	dump, err := l.Control().Dump(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range dump.Guests {
+		if g.VMID == lab.TemplateID {
+			continue
+		}
+		_, marker := sandbox.SplitDescription(g.Config["description"])
+		if g.Config["template"] == "1" && marker != nil && marker.Phase == sandbox.PhaseReady && marker.VMID == g.VMID {
+			templates = append(templates, g.VMID)
+		} else {
+			strays = append(strays, g.VMID)
+		}
+	}
+	if len(dump.Strays) > 0 {
+		t.Errorf("volumes without a container: %v", dump.Strays)
+	}
+	return templates, strays
+}
+
+func TestABuildMakesATemplateThatProvesItself(t *testing.T) {
+	t.Parallel()
+	l := packertest.StartLab(t, lab.Options{})
+	c := packertest.New(t).Lab(l)
+	c.Write("t.pkr.hcl", build(l, "", `
+  provisioner "shell" {
+    inline = ["echo built in ${build.VMID} > /etc/built"]
+  }
+`))
+	c.Must("init", "t.pkr.hcl")
+	c.Must("validate", "t.pkr.hcl")
+	out := c.Must("build", "t.pkr.hcl")
+	templates, strays := left(t, l)
+	if len(templates) != 1 || len(strays) != 0 {
+		t.Fatalf("templates %v, strays %v\n%s", templates, strays, out)
+	}
+	t.Log(out)
+}

@@ -1,0 +1,26 @@
+package lxc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/packer-plugin-sdk/multistep"
+)
+
+// StepConnectPct connects Packer's communicator through the node.
+type StepConnectPct struct{}
+
+// Run waits until the container can be entered.
+func (s *StepConnectPct) Run(ctx context.Context, state multistep.StateBag) multistep.StepAction {
+	w, ui := workOf(state)
+	ctx, cancel := context.WithTimeout(ctx, w.config.TaskTimeout)
+	defer cancel()
+	if _, err := w.node.enter(ctx, w.build.Ref().VMID, "true"); err != nil {
+		return halt(state, ui, fmt.Errorf("enter the container by pct on node %s: %w", w.config.NodeSSH.NodeSSHHost, err))
+	}
+	state.Put("communicator", &pctCommunicator{node: w.node, vmid: w.build.Ref().VMID})
+	return multistep.ActionContinue
+}
+
+// Cleanup does nothing.
+func (s *StepConnectPct) Cleanup(multistep.StateBag) {}
