@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	packersdk "github.com/hashicorp/packer-plugin-sdk/packer"
-
 )
 
 // pctCommunicator runs commands and moves files by `pct exec` on the node. Everything goes over standard input and
@@ -246,4 +245,3 @@ func unpackFile(root *os.Root, name string, mode fs.FileMode, r io.Reader) (err 
 	_, err = io.Copy(f, r) //nolint:gosec // bounded by unpackLimit
 	return err
 }
-
