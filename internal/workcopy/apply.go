@@ -15,7 +15,7 @@ import (
 )
 
 // Apply makes the changes in a folder on this machine. All of them are checked before the first is made: each path must
-// be as it was when the run began, and no folder on the way to one may be a link; else the error is ErrNotClean or
+// be as it was when the run began (or all of them as the run left them: then there is nothing to do), and no folder on the way to one may be a link; else the error is ErrNotClean or
 // ErrRefused and nothing was touched. Files are written through os.Root, beside their place first and then renamed. When
 // writing fails in the middle, what was done is undone.
 func Apply(ctx context.Context, dir string, c Changes) error {
@@ -25,6 +25,9 @@ func Apply(ctx context.Context, dir string, c Changes) error {
 	}
 	defer func() { _ = root.Close() }()
 	a := &applier{root: root}
+	if done, err := a.all(c.List); err != nil || done {
+		return err // applied earlier, by a process that couldn't tell
+	}
 	for _, change := range c.List {
 		if err := a.check(change); err != nil {
 			return fmt.Errorf("nothing was applied to %s: %w", dir, err)
@@ -57,6 +60,19 @@ type applier struct {
 	root   *os.Root
 	staged []string // temporary files by index of the change; "" for a removal
 	undos  []func() error
+}
+
+// all says whether every path is as the changes leave it.
+func (a *applier) all(list []Change) (bool, error) {
+	for _, change := range list {
+		if checkName(change.Path) != nil {
+			return false, nil
+		}
+		if have, err := a.read(change.Path); err != nil || !have.equal(change.new) {
+			return false, err
+		}
+	}
+	return len(list) > 0, nil
 }
 
 // check compares what is there with what the change was made from.

@@ -78,3 +78,42 @@ func TestAFailureInTheMiddleIsUndone(t *testing.T) {
 		t.Error("a new folder stays")
 	}
 }
+
+func TestApplyingASecondTimeChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, files{"a": "1", "gone": "g"})
+	changes := Changes{List: []Change{{Path: "a", old: text("1"), new: text("2")}, {Path: "gone", old: text("g")}, {Path: "new", new: text("n")}}}
+	for range 2 {
+		if err := Apply(t.Context(), dir, changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "new"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Apply(t.Context(), dir, changes); !errors.Is(err, ErrNotClean) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUncommittedChangesOfOnesOwnAreSeenBeforeARun(t *testing.T) {
+	t.Parallel()
+	needsGit(t)
+	top := t.TempDir()
+	put(t, top, files{"sub/a": "1", "other/b": "1"})
+	if err := CheckClean(t.Context(), top, nil); err != nil {
+		t.Errorf("in no repository: %v", err)
+	}
+	git(t, top, "init", "-q")
+	git(t, top, "add", "-A")
+	git(t, top, "commit", "-qm", "x")
+	put(t, top, files{"sub/terraform.tfstate": "{}", "sub/.terraform/x": "", "sub/run.log": "l", "other/b": "2"})
+	if err := CheckClean(t.Context(), top+"/sub", []string{"*.log"}); err != nil {
+		t.Errorf("with what is left out, and changes elsewhere: %v", err)
+	}
+	put(t, top, files{"sub/a": "2"})
+	if err := CheckClean(t.Context(), top+"/sub", []string{"*.log"}); !errors.Is(err, ErrNotClean) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -309,21 +309,18 @@ func (c *Changes) dropUnderLinks() {
 	})
 }
 
-// SHA256 stands for all of the changes, as the hash of the patch.
-func (c Changes) SHA256() string {
-	sum := sha256.Sum256(c.Patch())
+// SHA256 is a hash in hex.
+func SHA256(content []byte) string {
+	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// Contains returns the paths whose new content or name holds one of these texts: secrets that must not get out.
-func (c Changes) Contains(texts ...string) []string {
+// Holding returns the paths whose new content or name is one that hit says of: with a secret that must not get out.
+func (c Changes) Holding(hit func(text string) bool) []string {
 	var paths []string
 	for _, change := range c.List {
-		for _, text := range texts {
-			if text != "" && (bytes.Contains(change.new.content, []byte(text)) || strings.Contains(change.Path, text)) {
-				paths = append(paths, change.Path)
-				break
-			}
+		if hit(string(change.new.content)) || hit(change.Path) {
+			paths = append(paths, change.Path)
 		}
 	}
 	return paths

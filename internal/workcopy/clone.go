@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -66,7 +67,8 @@ if [ -z "$mail" ]; then
   try config user.name 'sandbox agent'
   try config user.email agent@sandbox.invalid
 fi
-` + keepBase + `echo "$at"
+` + keepBase + `printf '%s\n' "$at" > "$state/commit" || exit 1
+echo "$at"
 `
 
 // Clone makes the working folder a clone of a repository, on a new branch, and keeps what it was like. It runs inside the
@@ -108,4 +110,17 @@ func orDefault(text, other string) string {
 		return other
 	}
 	return text
+}
+
+var fullHash = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+
+// BaseCommit is the commit that the working folder was cloned at, as the guest remembers it; empty where it was no clone.
+// The run's user could have written it: it is good for saying, and for naming a commit of the repository that changes are
+// compared with again.
+func BaseCommit(ctx context.Context, p Place) (string, error) {
+	out, err := p.run(ctx, call{verb: "read the commit", script: `[ ! -f "$1/commit" ] || head -c 100 "$1/commit"` + "\n", args: []string{p.State}, limit: 200})
+	if commit := strings.TrimSpace(string(out)); fullHash.MatchString(commit) {
+		return commit, err
+	}
+	return "", err
 }

@@ -115,3 +115,9 @@ func exitCode(err error) int {
 	}
 	return 0
 }
+
+// IsScriptFailure says that work inside the guest failed there, and would fail again: it isn't the way to the guest.
+func IsScriptFailure(err error) bool {
+	var failed *scriptError
+	return errors.As(err, &failed)
+}

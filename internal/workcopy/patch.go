@@ -228,3 +228,22 @@ func writeLiteral(b *bytes.Buffer, content []byte) {
 	}
 	b.WriteByte('\n')
 }
+
+// StatText is the Stat of each path and of all, as git diff --stat writes it, of at most so many paths.
+func (c Changes) StatText(most int) string {
+	var b strings.Builder
+	stats := c.FileStats()
+	for i, f := range stats {
+		if i == most {
+			fmt.Fprintf(&b, " … and %s more\n", count(len(stats)-most, "file"))
+			break
+		}
+		if f.Binary {
+			fmt.Fprintf(&b, " %s | Bin\n", quotePath(f.Path))
+			continue
+		}
+		fmt.Fprintf(&b, " %s | %d %s%s\n", quotePath(f.Path), f.Insertions+f.Deletions, strings.Repeat("+", min(f.Insertions, 20)), strings.Repeat("-", min(f.Deletions, 20)))
+	}
+	fmt.Fprintf(&b, " %s", c.Stat())
+	return b.String()
+}

@@ -116,7 +116,7 @@ func Send(ctx context.Context, p Place, source Source) (Sent, error) {
 	}()
 	_, err = p.run(ctx, call{
 		verb: "send the source folder", stdin: out, args: []string{p.Dir, p.State}, limit: 1 << 10,
-		script: "needs tar cp mkdir\n" + readyFolder + "tar -xf - || exit 1\n" + keepBase,
+		script: "needs tar cp mkdir\n" + readyFolder + "rm -f \"$state/commit\"\ntar -xf - || exit 1\n" + keepBase,
 	})
 	_ = out.CloseWithError(io.ErrClosedPipe) // ends pack where the guest stopped reading
 	if packErr := <-packed; packErr != nil && !errors.Is(packErr, io.ErrClosedPipe) {

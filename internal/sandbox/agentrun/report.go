@@ -55,10 +55,13 @@ type Report struct {
 	OutputTail string `json:"output_tail"`
 
 	// What stages bring out.
-	Commit      string       `json:"commit,omitempty"` // that the run began at
-	Diff        *Diff        `json:"diff,omitempty"`
-	Artifacts   []Artifact   `json:"artifacts,omitempty"`
-	Checkpoints []Checkpoint `json:"checkpoints,omitempty"`
+	Commit    string     `json:"commit,omitempty"` // that the run began at
+	Diff      *Diff      `json:"diff,omitempty"`
+	Artifacts []Artifact `json:"artifacts,omitempty"`
+	// ArtifactsLeftOut are files that a pattern matched and that stayed in the
+	// sandbox, and patterns without a match, with the reason.
+	ArtifactsLeftOut map[string]string `json:"artifacts_left_out,omitempty"`
+	Checkpoints      []Checkpoint      `json:"checkpoints,omitempty"`
 	// Score is what a mission's score_command said.
 	Score *float64 `json:"score,omitempty"`
 }
@@ -93,9 +96,30 @@ type Diff struct {
 	Insertions int    `json:"insertions"`
 	Deletions  int    `json:"deletions"`
 	Stat       string `json:"stat"`
-	Branch     string `json:"branch,omitempty"`
-	PatchFile  string `json:"patch_file,omitempty"`
-	Pushed     bool   `json:"pushed,omitempty"`
+	// Paths say it file by file; of very many, the first.
+	Paths []ChangedPath `json:"paths"`
+	// PatchSHA256 is the hash of the patch, which Patch has whole when it is short and known to hold no secret.
+	PatchSHA256 string `json:"patch_sha256"`
+	Patch       string `json:"patch,omitempty"`
+	PatchFile   string `json:"patch_file,omitempty"`
+	// LeftOut are paths that are otherwise than before and stayed in the sandbox, with the reason.
+	LeftOut map[string]string `json:"left_out,omitempty"`
+	// Withheld are paths that hold a secret of the run: nothing was written, applied or pushed.
+	Withheld []string `json:"withheld,omitempty"`
+	// Applied says that the source folder has the changes; Pushed that Branch has them, as PushedCommit.
+	Applied      bool   `json:"applied,omitempty"`
+	Branch       string `json:"branch,omitempty"`
+	Pushed       bool   `json:"pushed,omitempty"`
+	PushedCommit string `json:"pushed_commit,omitempty"`
+}
+
+// ChangedPath is what happened to one path.
+type ChangedPath struct {
+	Path       string `json:"path"`
+	Kind       string `json:"kind"` // added, changed, removed
+	Insertions int    `json:"insertions"`
+	Deletions  int    `json:"deletions"`
+	Binary     bool   `json:"binary,omitempty"`
 }
 
 // Artifact is a file that was brought out.
