@@ -312,15 +312,16 @@ sweep() {
   done
 }
 
-# execute FILE ATTEMPT runs one step as the run's user, in a session and with an environment of its own.
+# execute FILE ATTEMPT runs one step as the run's user, in a session and with an environment of its own. All that it says
+# is standard output: on standard error a shell reports children that were killed, which isn't the run's output.
 execute() {
   set -- "$d/in/$1" "$2" env -i SBX_RUN=":$id:" SBX_IN="$d/in" SBX_SECRETS="$secrets" PATH="$PATH" HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/sh
   e_file=$1 e_number=$2
   shift 2
   case $how in
-  stay) setsid "$@" sh "$e_file" "$e_number" ;;
-  setpriv) setsid "$@" setpriv --reuid="$user" --regid="$gid" --init-groups sh "$e_file" "$e_number" ;;
-  su) setsid "$@" su -s /bin/sh "$user" -c "exec sh '$e_file' $e_number" ;;
+  stay) (exec setsid "$@" sh "$e_file" "$e_number" 2>&1) ;;
+  setpriv) (exec setsid "$@" setpriv --reuid="$user" --regid="$gid" --init-groups sh "$e_file" "$e_number" 2>&1) ;;
+  su) (exec setsid "$@" su -s /bin/sh "$user" -c "exec sh '$e_file' $e_number" 2>&1) ;;
   esac
 }
 
@@ -339,7 +340,7 @@ attempts() {
   while :; do
     step agent "$number"
     [ "$code" = 0 ] && [ -r "$d/in/test" ] && [ ! -e "$v/limit" ] && [ ! -e "$v/stop" ] || return 0
-    { step test "$number" 2>&1 | tee /dev/stderr | tail -c 16384 >"$v/said"; } 2>&1
+    { step test "$number" 2>/dev/null | tee /dev/stderr | tail -c 16384 >"$v/said"; } 2>&1
     code=$(cat "$v/code")
     [ "$code" != 0 ] && [ "$number" -le "$repairs" ] && [ ! -e "$v/limit" ] && [ ! -e "$v/stop" ] || return 0
     number=$((number + 1))
@@ -401,7 +402,7 @@ supervise() {
   echo "$$ $st_start" >"$v/pid.new" && mv -f "$v/pid.new" "$v/pid"
   watch &
   watcher=$!
-  attempts 2>&1 </dev/null | redacted | keep
+  attempts 2>/dev/null </dev/null | redacted | keep
   : >"$v/over"
   sleeper=$(cat "$v/sleeper" 2>/dev/null)
   [ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -32,7 +31,10 @@ type box struct {
 	target guest.Target
 }
 
-func newBox(t *testing.T) *box {
+func newBox(t *testing.T) *box { t.Helper(); return newBoxOf(t, 0) }
+
+// newBoxOf makes one with a root disk of a size in bytes; 0 means any.
+func newBoxOf(t *testing.T, disk int64) *box {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -71,7 +73,7 @@ func newBox(t *testing.T) *box {
 	t.Cleanup(func() { _ = pool.Close() })
 	const id = 101
 	err = errors.Join(
-		e.CreateRoot(t.Context(), id, engine.RootSpec{AuthorizedKeys: []string{line}}),
+		e.CreateRoot(t.Context(), id, engine.RootSpec{AuthorizedKeys: []string{line}, Bytes: disk}),
 		e.Configure(t.Context(), id, engine.Config{Hostname: "box", NICs: []engine.NIC{{
 			Name: "eth0", Bridge: "vmbr0", MAC: "BC:24:11:00:00:01", IPv4: "10.77.0.9/16", Gateway4: "10.77.0.1"}}}),
 		e.Start(t.Context(), id))
@@ -153,5 +155,3 @@ func (b *box) end(id string) run.State {
 		}
 	}
 }
-
-func (b *box) String() string { return fmt.Sprint("box ", b.target) }

@@ -56,6 +56,9 @@ func (s *script) replace(h interp.HandlerContext, args []string) []string {
 			return s.replace(h, args[1:])
 		}
 	case "exec":
+		if len(args) > 1 && args[1] == internalInner {
+			return append([]string{"exec"}, args[2:]...)
+		}
 		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
 			return append([]string{"exec", internalExec}, args[1:]...)
 		}

@@ -29,6 +29,7 @@ const (
 	internalType  = internal + "type"
 	internalWhich = internal + "which"
 	internalExec  = internal + "exec"
+	internalInner = internal + "inner" // marks an exec that replaces a subshell, which is no process here
 )
 
 // asynchronous is what `x &` becomes, with x in place of the colons. Input is empty, as in a shell without job
@@ -44,7 +45,22 @@ var errProcessSubstitution = errors.New("process substitution is not supported b
 // for and killed by its number. It returns the functions that the script declares.
 func rewrite(f syntax.Node) (functions []string, err error) {
 	var jobs []*syntax.Stmt
+	var inner []bool // for each node that we are in, whether it is in a subshell
 	syntax.Walk(f, func(n syntax.Node) bool {
+		if n == nil {
+			inner = inner[:len(inner)-1]
+			return true
+		}
+		sub := len(inner) > 0 && inner[len(inner)-1]
+		switch n := n.(type) {
+		case *syntax.Subshell, *syntax.CmdSubst:
+			sub = true
+		case *syntax.BinaryCmd:
+			sub = sub || n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+		case *syntax.FuncDecl:
+			sub = false
+		}
+		inner = append(inner, sub)
 		switch n := n.(type) {
 		case *syntax.ProcSubst:
 			err = errProcessSubstitution
@@ -66,6 +82,9 @@ func rewrite(f syntax.Node) (functions []string, err error) {
 		case *syntax.Stmt:
 			if c, ok := n.Cmd.(*syntax.CallExpr); ok {
 				umaskToAssignment(c)
+				if sub && len(c.Args) > 1 && c.Args[0].Lit() == "exec" {
+					c.Args = append([]*syntax.Word{c.Args[0], word(&syntax.Lit{Value: internalInner})}, c.Args[1:]...)
+				}
 			}
 			if n.Background && n.Cmd != nil {
 				jobs = append(jobs, n)
