@@ -30,6 +30,9 @@ type finishing struct {
 	writeKeys bool
 	// tell says that the guest is to be told its lease and what it is (inform).
 	tell bool
+	// claimed says that it was a pool's member a moment ago: the guest has yet to be
+	// told its name.
+	claimed bool
 	// left is what a rollback that was cut has left to be done; nil without one.
 	left *journal
 	// arrived are the workspaces that were attached in this run.

@@ -73,6 +73,7 @@ func (f *finishing) ready(ctx context.Context) error {
 	if err := f.inform(ctx); err != nil {
 		return err
 	}
+	f.rename(ctx)
 	if !keys {
 		return nil
 	}

@@ -56,7 +56,13 @@ func (f *finishing) update(ctx context.Context) error {
 		return err
 	}
 	f.withdraw(ctx)
+	return f.bring(ctx)
+}
+
+// bring takes a container that was opened to what its specification says.
+func (f *finishing) bring(ctx context.Context) error {
 	unfinished := f.marker.Phase == PhaseCreating
+	f.claimed = f.claimed || unfinished && f.marker.Kind == KindContainer && f.marker.Pool != ""
 	f.takeOverRollback()
 	f.writeKeys = f.writeKeys || (unfinished || f.left != nil) && f.spec.AuthorizedKeys != nil
 	f.noteKeys()
@@ -284,6 +290,9 @@ func (f *finishing) waitingForRestart(ctx context.Context, keys []string) ([]str
 	}
 	f.sandbox.Posture.Pending = slices.Clone(waiting)
 	for _, key := range []string{"hostname", "nameserver", "searchdomain"} {
+		if key == "hostname" && f.claimed && f.spec.WaitFor == WaitForSSH {
+			continue // is told over SSH
+		}
 		if slices.Contains(keys, key) && !slices.Contains(waiting, key) {
 			waiting = append(waiting, key)
 		}
