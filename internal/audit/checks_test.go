@@ -89,7 +89,7 @@ var weaknesses = []struct {
 	}, "systemd-timesyncd.service"},
 	{"G9.4", "an old upgrade", false, func(f *fixture) { f.edit("etc/sandbox/harden.json", "2026-12-01T07", "2026-09-01T07") }, "days ago"},
 	{"G9.4", "packages that stayed behind", false, func(f *fixture) { f.edit("etc/sandbox/harden.json", `"upgradable":0`, `"upgradable":3`) }, "3 packages"},
-	{"G9.5", "sources of another release", false, func(f *fixture) { f.edit("etc/apt/sources.list", "debian bookworm main", "debian bullseye main") }, "bullseye is not bookworm"},
+	{"G9.5", "sources of another release", false, func(f *fixture) { f.edit("etc/apt/sources.list", "debian bookworm main", "debian bullseye main") }, "bullseye of http://deb.debian.org/debian is not bookworm"},
 	{"G10", "a timer of apt", false, func(f *fixture) { delete(f.files, "etc/systemd/system/apt-daily.timer") }, "apt-daily.timer"},
 	{"G11", "udev", false, func(f *fixture) { f.put("usr/lib/systemd/system/systemd-udevd.service", "[Unit]\n") }, "systemd-udevd.service"},
 	{"G12.1", "su is setuid", false, func(f *fixture) { f.put("usr/bin/su", "ELF", 0o755|fs.ModeSetuid) }, "/usr/bin/su 4755 0:0"},

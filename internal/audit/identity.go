@@ -19,7 +19,7 @@ var identityChecks = []check{
 		Remedy: "A template has no host keys and a unit that makes them before sshd starts. Proxmox VE makes new ones when it creates from a template file, not when it clones: keys that stay are the same in every clone, and with neither keys nor unit no clone can be reached."},
 		guest: checkHostKeys},
 	{Check: Check{ID: "G7", Title: "A clone gets a machine id and random seed of its own", Severity: Medium, How: "/etc/machine-id and /var/lib/systemd",
-		Remedy: "Seal the template last: \"uninitialized\" in /etc/machine-id, no /var/lib/dbus/machine-id, no random-seed, no credential.secret."},
+		Remedy: "Seal the template last: an empty /etc/machine-id, no /var/lib/dbus/machine-id, no random-seed, no credential.secret."},
 		guest: checkMachineID},
 	{Check: Check{ID: "G8", Title: "No address, lease or device name is left from the build", Severity: Low, How: "/var/lib/dhcp, /etc/network, /etc/netplan, /etc/udev/rules.d",
 		Remedy: "Remove DHCP leases, persistent device names and static addresses: Proxmox VE writes the clone's own."},

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,38 +215,76 @@ func (g *system) releaseField(name string) string {
 	return ""
 }
 
-// suites lists the suites of the system's package sources.
-func (g *system) suites() []string {
-	var out []string
-	add := func(lines []string) {
-		for _, l := range lines {
-			if rest, ok := strings.CutPrefix(l, "Suites:"); ok {
-				out = append(out, strings.Fields(rest)...)
-				continue
-			}
-			f := strings.Fields(l)
-			if len(f) < 3 || f[0] != "deb" {
-				continue
-			}
-			if strings.HasPrefix(f[1], "[") { // options, which may have blanks in them
-				for len(f) > 1 && !strings.HasSuffix(f[1], "]") {
-					f = append(f[:1], f[2:]...)
-				}
-				f = append(f[:1], f[2:]...)
-			}
-			if len(f) >= 3 {
-				out = append(out, f[2])
-			}
-		}
-	}
-	add(g.lines("etc/apt/sources.list"))
-	for _, e := range g.children("etc/apt/sources.list.d") {
-		if strings.HasSuffix(e.path, ".list") || strings.HasSuffix(e.path, ".sources") {
-			add(g.lines(e.path))
+// source is one suite of a package source.
+type source struct{ address, suite string }
+
+// sources lists the system's package sources.
+func (g *system) sources() []source {
+	var out []source
+	for _, e := range append([]entry{{path: "etc/apt/sources.list"}}, g.children("etc/apt/sources.list.d")...) {
+		switch {
+		case strings.HasSuffix(e.path, ".list"):
+			out = append(out, oneLineSources(g.lines(e.path))...)
+		case strings.HasSuffix(e.path, ".sources"):
+			content, _ := g.file(e.path)
+			out = append(out, stanzaSources(string(content))...)
 		}
 	}
 	return out
 }
+
+func oneLineSources(lines []string) []source {
+	var out []source
+	for _, l := range lines {
+		f := strings.Fields(l)
+		if len(f) < 3 || f[0] != "deb" {
+			continue
+		}
+		f = f[1:]
+		if strings.HasPrefix(f[0], "[") { // options, which may have blanks in them
+			for len(f) > 1 && !strings.HasSuffix(f[0], "]") {
+				f = f[1:]
+			}
+			f = f[1:]
+		}
+		if len(f) >= 2 {
+			out = append(out, source{f[0], f[1]})
+		}
+	}
+	return out
+}
+
+// stanzaSources reads the deb822 form.
+func stanzaSources(content string) []source {
+	var out []source
+	for stanza := range strings.SplitSeq(content, "\n\n") {
+		var addresses, suites []string
+		enabled := true
+		for line := range strings.Lines(stanza) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			switch strings.ToLower(key) {
+			case "uris":
+				addresses = strings.Fields(value)
+			case "suites":
+				suites = strings.Fields(value)
+			case "enabled":
+				enabled = strings.TrimSpace(value) != "no"
+			}
+		}
+		for _, a := range addresses {
+			for _, s := range suites {
+				if enabled {
+					out = append(out, source{a, s})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// archives are the last parts of the addresses of Debian's and Ubuntu's own
+// packages, wherever the mirror is. Others name their suites as they like.
+var archives = []string{"debian", "debian-security", "ubuntu", "ubuntu-ports"}
 
 func checkSources(g *system) verdict {
 	const by = "/etc/os-release against /etc/apt"
@@ -253,32 +292,27 @@ func checkSources(g *system) verdict {
 	if _, ok := g.stat("etc/apt"); !ok || codename == "" {
 		return notApplicable("it is no Debian or Ubuntu")
 	}
-	suites := g.suites()
-	if len(suites) == 0 {
+	sources := g.sources()
+	if len(sources) == 0 {
 		return failed(by, "there are no sources: nothing can be upgraded")
 	}
-	var found []string
+	var found, seen []string
 	distribution := false
-	for _, s := range suites {
-		base, _, _ := strings.Cut(strings.TrimSuffix(s, "/"), "-")
-		base, _, _ = strings.Cut(base, "/")
+	for _, s := range sources {
+		base, _, _ := strings.Cut(s.suite, "/")
+		base, _, _ = strings.Cut(base, "-")
 		switch {
 		case base == codename:
 			distribution = true
-		case knownSuites[base]:
-			found = append(found, s+" is not "+codename)
+			seen = append(seen, s.suite)
+		case slices.Contains(archives, path.Base(s.address)):
+			found = append(found, fmt.Sprintf("%s of %s is not %s", s.suite, s.address, codename))
 		}
 	}
 	if !distribution {
 		found = append(found, "no source is of "+codename)
 	}
-	return judge(by, found, strings.Join(suites, " "))
-}
-
-// knownSuites are suites of Debian and Ubuntu; other names are third parties'.
-var knownSuites = map[string]bool{
-	"stable": true, "oldstable": true, "testing": true, "unstable": true, "sid": true, "buster": true, "bullseye": true, "bookworm": true, "trixie": true, "forky": true, "duke": true,
-	"focal": true, "jammy": true, "noble": true, "plucky": true, "questing": true, "resolute": true,
+	return judge(by, found, strings.Join(seen, " "))
 }
 
 var (

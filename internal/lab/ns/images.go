@@ -30,3 +30,14 @@ func BuildImages(ctx context.Context, o Options, names ...string) error {
 	}
 	return nil
 }
+
+// BaseImage builds a base image unless it is there, and returns its tar file: for tests that need a real root filesystem
+// and no lab.
+func BaseImage(ctx context.Context, name string) (tarFile string, err error) {
+	cache, err := cacheFolder("")
+	if err != nil {
+		return "", err
+	}
+	built, err := image.Ensure(ctx, imageFolder(cache), name, slog.New(slog.DiscardHandler))
+	return built.Tar, err
+}
