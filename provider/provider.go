@@ -26,6 +26,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/nodeguard"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/pool"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/reaper"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/secrets"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
@@ -81,6 +82,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		firewall.NewResource,
 		nodeguard.NewResource,
 		pool.NewResource,
+		reaper.NewResource,
 		rollback.NewResource,
 		snapshot.NewResource,
 		workspace.NewResource,

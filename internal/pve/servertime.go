@@ -13,6 +13,7 @@ type serverClock struct {
 	known  bool
 	ahead  time.Duration
 	within time.Duration
+	last   time.Time // the Date of the last answer
 }
 
 // note takes the Date of an answer to a request that was sent at sent and
@@ -27,6 +28,7 @@ func (s *serverClock) note(h http.Header, sent, got time.Time) {
 	within := time.Second/2 + got.Sub(sent)/2
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = date
 	if !s.known || within <= s.within {
 		s.known, s.ahead, s.within = true, date.Add(time.Second/2).Sub(middle), within
 	}
@@ -41,4 +43,14 @@ func (c *Client) ClockDifference() (ahead, within time.Duration, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ahead, s.within, s.known
+}
+
+// ServerTime is the Date of the server's last answer, to a second; zero when none
+// carried one. Unlike ClockDifference it doesn't rest on the client's clock, which
+// may have jumped since.
+func (c *Client) ServerTime() time.Time {
+	s := &c.transport.clock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }

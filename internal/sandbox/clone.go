@@ -87,6 +87,7 @@ func (c *creation) makeAs(ctx context.Context) error {
 	// The lease begins when its turn has come, and goes in with the call itself: a
 	// second call would be lost with the process that was to make it.
 	c.marker.take(c.spec.Lease, began)
+	c.marker.Born = began
 	defer func() { c.out.Timings.Clone += c.m.clock.Now().Sub(began) }()
 
 	what := c.what()

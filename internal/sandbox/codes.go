@@ -175,6 +175,11 @@ var codes = []CodeInfo{
 	{"SBX407", "The pool is not full", "Members could not be made or replaced; the message says why. Those that are ready stay.",
 		"See to the cause, and apply again: it goes on with what is missing.", is(ErrPoolShort)},
 
+	{"SBX431", "A reaper is about to destroy it", "Its lease was over, and a `sandbox_reaper` has marked it before this run renewed it. Nothing was changed.",
+		"Apply again: a container that is gone is planned anew. One that is still there in ten minutes is free again.", is(ErrReaping)},
+	{"SBX432", "The clocks disagree", "This machine's clock and the server's differ by more than five minutes, so that neither tells whether a lease is over. Nothing was destroyed.",
+		"Set up time synchronisation (`chrony`) on both; `timedatectl` and `date` show what each believes.", is(ErrClock)},
+
 	// 5xx: inside a guest.
 	{"SBX501", "The container can't be reached over SSH", "It runs, and no login was possible in time: no address, no route, or no SSH server.",
 		"The message names the step that failed, and its remedy; the guide \"Reaching sandboxes\" has the ways to get there.", either(is(ErrNotReady), as[*guest.NotReady])},

@@ -67,6 +67,8 @@ func TestCodesOfFailures(t *testing.T) {
 			&sandbox.Error{Kind: sandbox.ErrLocked, Err: context.DeadlineExceeded}},
 		"SBX403": {&pve.TaskError{Meaning: pve.NoSpace}},
 		"SBX405": {&pve.TaskError{Meaning: pve.StartFailed}},
+		"SBX431": {kind(sandbox.ErrReaping)},
+		"SBX432": {kind(sandbox.ErrClock)},
 		"SBX501": {kind(sandbox.ErrNotReady), &guest.NotReady{Cause: context.DeadlineExceeded}},
 		"SBX502": {&sandbox.Error{Kind: sandbox.ErrNotReady, Err: &guest.NotReady{Cause: &guest.AuthRefused{}}}},
 		"SBX503": {&sandbox.Error{Kind: sandbox.ErrNotReady, Err: &guest.NotReady{Cause: &guest.HostKeyChanged{}}}},

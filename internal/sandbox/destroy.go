@@ -66,6 +66,12 @@ func (m *Manager) endPending(ctx context.Context, ref Ref, upid pve.UPID, w *war
 // its firewall rules and pool membership along; it refuses a protected one
 // before anything is stopped, and so do we.
 func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error {
+	return m.destroyIf(ctx, ref, nil, w)
+}
+
+// destroyIf is destroyMarked with one more condition, which looks at the same
+// reading as the proof of ownership; nil is none.
+func (m *Manager) destroyIf(ctx context.Context, ref Ref, still func(*pve.LXCConfig, *Marker) error, w *warnings) error {
 	node, cfg, err := m.find(ctx, ref.VMID, ref.Node)
 	if err != nil {
 		return m.keepKind("destroy", ref, "find it", err)
@@ -83,6 +89,11 @@ func (m *Manager) destroyMarked(ctx context.Context, ref Ref, w *warnings) error
 	marker, err := m.prove("destroy", ref, cfg)
 	if err != nil {
 		return err
+	}
+	if still != nil {
+		if err := still(cfg, marker); err != nil {
+			return err
+		}
 	}
 	if cfg.Protection() && marker.Kind == KindHolder && marker.Phase == PhaseCreating {
 		// A fork that was cut: its protection is its source's.

@@ -53,6 +53,11 @@ var (
 	ErrNoAgent = errors.New("the agent isn't installed")
 	// ErrRunTwice says that the same run is under way already in this process.
 	ErrRunTwice = errors.New("another run of this apply has the same container, name and inputs")
+	// ErrReaping says that a reaper is about to destroy the container.
+	ErrReaping = errors.New("a reaper is about to destroy the container")
+	// ErrClock says that this machine's clock and the server's disagree, so that
+	// neither tells whether a lease is over.
+	ErrClock = errors.New("the clocks of this machine and the server disagree")
 	// ErrNoOwner says that the provider's owner is missing.
 	ErrNoOwner = errors.New("no owner is configured")
 )

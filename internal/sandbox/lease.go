@@ -47,6 +47,10 @@ type Lease struct {
 	OnExpiry OnExpiry // empty means ExpiryWarn
 }
 
+func (l *Lease) same(other *Lease) bool {
+	return l == other || l != nil && other != nil && *l == *other
+}
+
 // RenewMark is what stands for a Renew in the marker: itself where it can, so
 // that people see it and an import finds it, else its hash.
 func RenewMark(renew string) string {

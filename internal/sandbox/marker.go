@@ -71,6 +71,7 @@ type Marker struct {
 	Renewed   string // what stands for Lease.Renew
 	Keepalive bool
 	IdleStop  time.Duration
+	Born      time.Time // when it was made, or claimed from a pool; zero for one that was adopted
 	Until     time.Time // a creation that isn't ready by then is abandoned
 	// Workspaces are those that the sandbox has, Released those that it lets go
 	// when it stops; At is where a holder's volume is.
@@ -123,6 +124,7 @@ func (m *Marker) String() string {
 		put("keepalive", "1")
 	}
 	put("idle", LeaseDuration(m.IdleStop))
+	put("born", markerTime(m.Born))
 	put("until", markerTime(m.Until))
 	put("ws", formatMounted(m.Workspaces))
 	put("off", formatReleased(m.Released))
@@ -263,6 +265,9 @@ func (m *Marker) set(key, value string) bool {
 		m.setLease(key, value)
 	case "renew":
 		m.Renewed = value
+	case "born":
+		m.Born, err = time.Parse(time.RFC3339, value)
+		return err == nil
 	case "until":
 		m.Until, err = time.Parse(time.RFC3339, value)
 		return err == nil

@@ -18,7 +18,7 @@ const updateAttempts = 4
 // that was stopped. What differs is found by comparing with the server, not
 // with from, so a run that was cut is simply repeated; where nothing differs,
 // nothing is sent. from is the specification as it was last applied and only
-// tells whether keys have to be written anew.
+// tells whether keys and the guest's lease have to be written anew.
 func (m *Manager) Update(ctx context.Context, prior Prior, from, to Spec) (Outcome, error) {
 	if err := m.requireOwner("update"); err != nil {
 		return Outcome{}, err
@@ -36,6 +36,8 @@ func (m *Manager) Update(ctx context.Context, prior Prior, from, to Spec) (Outco
 	f := &finishing{
 		m: m, spec: m.resolve(to), ref: prior.Ref, warnings: &warnings{}, timings: &out.Timings,
 		hostKey: prior.SSHHostKey, baseline: prior.Baseline,
+		// Also when the marker has the lease already: the run that wrote it may have been cut.
+		tell:      !from.Lease.same(to.Lease),
 		writeKeys: to.AuthorizedKeys != nil && (from.AuthorizedKeys == nil || !slices.Equal(from.AuthorizedKeys, to.AuthorizedKeys)),
 	}
 	err := f.update(ctx)
@@ -66,7 +68,7 @@ func (f *finishing) bring(ctx context.Context) error {
 	f.takeOverRollback()
 	f.writeKeys = f.writeKeys || (unfinished || f.left != nil) && f.spec.AuthorizedKeys != nil
 	f.noteKeys()
-	f.tell = f.marker.take(f.spec.Lease, f.m.clock.Now()) || unfinished || f.left != nil
+	f.tell = f.marker.take(f.spec.Lease, f.m.clock.Now()) || f.tell || unfinished || f.left != nil
 	wasRunning := f.status.Running()
 
 	had, err := f.planWall(ctx, wasRunning)
@@ -154,7 +156,10 @@ func (f *finishing) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.now, f.marker = cfg, *marker
+	if err := f.m.refuseReaping("update", f.ref, marker); err != nil {
+		return err
+	}
+	f.now, f.marker = cfg, marker.withExtra(markerReaping, "")
 	resources, err := f.m.pve.Lists().Resources(ctx)
 	if err != nil {
 		return f.m.step("update", f.ref, "list the cluster's guests", err)
@@ -201,6 +206,10 @@ func (f *finishing) configure(ctx context.Context) ([]string, error) {
 		// Either somebody else wrote, or our own write whose answer was lost.
 		f.now = nil
 		if err := f.readConfig(ctx); err != nil {
+			return nil, err
+		}
+		_, marker := SplitDescription(f.now.Text("description"))
+		if err := f.m.refuseReaping("update", f.ref, marker); err != nil {
 			return nil, err
 		}
 	}

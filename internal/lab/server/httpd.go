@@ -65,12 +65,12 @@ func (s *Server) serveConn(raw net.Conn) {
 		}
 		req, err := http.ReadRequest(reader)
 		if err != nil {
-			_ = writeAnswer(conn, &answer{status: 400, reason: "bad request"}, false, true)
+			_ = writeAnswer(conn, &answer{status: 400, reason: "bad request"}, s.now(), false, true)
 			return
 		}
 		body, err := readBody(conn, req)
 		if err != nil {
-			_ = writeAnswer(conn, &answer{status: 413, reason: "body too large"}, false, true)
+			_ = writeAnswer(conn, &answer{status: 413, reason: "body too large"}, s.now(), false, true)
 			return
 		}
 		a := s.serveRequest(req, body, id)
@@ -79,7 +79,7 @@ func (s *Server) serveConn(raw net.Conn) {
 			return
 		}
 		keep := !req.Close && req.ProtoAtLeast(1, 1)
-		if err := writeAnswer(conn, a, req.Method == http.MethodHead, !keep); err != nil || !keep {
+		if err := writeAnswer(conn, a, s.now(), req.Method == http.MethodHead, !keep); err != nil || !keep {
 			return
 		}
 	}
@@ -116,10 +116,10 @@ func readBody(conn io.Writer, req *http.Request) ([]byte, error) {
 }
 
 // writeAnswer writes a response with its own reason phrase.
-func writeAnswer(w io.Writer, a *answer, headOnly, last bool) error {
+func writeAnswer(w io.Writer, a *answer, now time.Time, headOnly, last bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", a.status, oneLine(a.reason))
-	fmt.Fprintf(&b, "Cache-Control: max-age=0\r\nDate: %s\r\nPragma: no-cache\r\nServer: pve-api-daemon/3.0\r\n", time.Now().UTC().Format(http.TimeFormat))
+	fmt.Fprintf(&b, "Cache-Control: max-age=0\r\nDate: %s\r\nPragma: no-cache\r\nServer: pve-api-daemon/3.0\r\n", now.UTC().Format(http.TimeFormat))
 	if a.contentType != "" {
 		fmt.Fprintf(&b, "Content-Type: %s\r\n", a.contentType)
 	}
