@@ -17,6 +17,9 @@ type Filter struct {
 	PoolID        string // a Proxmox pool
 	Tag           string
 	ExpiresBefore time.Time
+	// Expired selects those whose lease is over by this machine's clock (true), or
+	// all others (false).
+	Expired *bool
 	// Unfinished selects creations that are not ready (true) or ready ones
 	// (false).
 	Unfinished *bool
@@ -114,6 +117,7 @@ func (m *Manager) listed(ctx context.Context, g pve.FleetGuest, f Filter, fleet 
 	case owner != "*" && s.Marker.Owner != owner,
 		f.Kind != "" && s.Marker.Kind != f.Kind, f.Kind == "" && s.Marker.Kind == KindHolder,
 		f.Unfinished != nil && (s.Marker.Phase == PhaseCreating) != *f.Unfinished,
+		f.Expired != nil && s.Expired() != *f.Expired,
 		!f.ExpiresBefore.IsZero() && (s.Marker.Expires.IsZero() || !s.Marker.Expires.Before(f.ExpiresBefore)):
 		return Sandbox{}, false, nil
 	}

@@ -23,8 +23,16 @@ type ReapOutcome struct {
 	Reaped []ReapCandidate
 	// Left are those that were to be destroyed and weren't, because something has
 	// changed about them since: renewed, protected, claimed, gone.
-	Left     []ReapLeft
+	Left []ReapLeft
+	// Failed are those that are still what they were, and couldn't be destroyed.
+	Failed   []ReapFailure
 	Warnings []Warning
+}
+
+// ReapFailure is a candidate that couldn't be destroyed.
+type ReapFailure struct {
+	ReapCandidate
+	Err error
 }
 
 // ReapLeft is a candidate that was left alone.
@@ -42,9 +50,9 @@ func (e *reapLeft) Error() string { return "it is left alone: " + e.why }
 // found: each marker is read back in the moment of its destruction, and guarded by
 // the configuration's digest against a renewal at the same time. At most
 // spec.MaxDestroy are destroyed, the first ones; what is over is left for the next
-// run. One that fails doesn't stop the others; the error joins all failures.
-func (m *Manager) Reap(ctx context.Context, spec ReapSpec, candidates []ReapCandidate) (ReapOutcome, error) {
-	var out ReapOutcome
+// run. One that fails doesn't stop the others. The error is what stopped the whole
+// run, or joins the failures.
+func (m *Manager) Reap(ctx context.Context, spec ReapSpec, candidates []ReapCandidate) (out ReapOutcome, err error) {
 	if err := m.requireOwner("reap"); err != nil {
 		return out, err
 	}
@@ -52,15 +60,15 @@ func (m *Manager) Reap(ctx context.Context, spec ReapSpec, candidates []ReapCand
 		return out, err
 	}
 	r := &reaping{m: m, spec: spec.withDefaults(), w: &warnings{}}
+	defer func() { out.Warnings = r.w.take() }()
 	var failures []error
 	for _, c := range candidates {
 		if len(out.Reaped) == r.spec.MaxDestroy {
 			out.Left = append(out.Left, ReapLeft{c, fmt.Sprintf("max_destroy (%d) is reached; the next run goes on", r.spec.MaxDestroy)})
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			failures = append(failures, &Error{Op: "reap", Ref: c.Ref, What: "destroy " + c.Hostname, Err: context.Cause(ctx)})
-			break
+		if ctx.Err() != nil {
+			return out, errors.Join(append(failures, &Error{Op: "reap", Ref: c.Ref, What: "destroy " + c.Hostname, Err: context.Cause(ctx)})...)
 		}
 		err := r.one(ctx, c)
 		var left *reapLeft
@@ -72,14 +80,13 @@ func (m *Manager) Reap(ctx context.Context, spec ReapSpec, candidates []ReapCand
 		case errors.Is(err, ErrGone):
 			out.Left = append(out.Left, ReapLeft{c, "it is gone already"})
 		case errors.Is(err, ErrClock):
-			failures = append(failures, err)
-			out.Warnings = r.w.take()
-			return out, errors.Join(failures...)
+			return out, err
 		default:
-			failures = append(failures, m.keepKind("reap", c.Ref, fmt.Sprintf("destroy %s (%s)", c.Hostname, c.Reason), err))
+			err = m.keepKind("reap", c.Ref, fmt.Sprintf("destroy %s (%s)", c.Hostname, c.Reason), err)
+			out.Failed = append(out.Failed, ReapFailure{c, err})
+			failures = append(failures, err)
 		}
 	}
-	out.Warnings = r.w.take()
 	return out, errors.Join(failures...)
 }
 

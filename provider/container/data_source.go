@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -42,6 +43,15 @@ func (d *containersDataSource) Schema(_ context.Context, _ datasource.SchemaRequ
 				MarkdownDescription: "`true`: only containers whose creation hasn't ended, or was cut; `false`: only those that are ready. Default both.",
 				Optional:            true,
 			},
+			"expired": schema.BoolAttribute{
+				MarkdownDescription: "`true`: only containers whose lease is over by this machine's clock; `false`: all others, those without a lease too. Default both.",
+				Optional:            true,
+			},
+			"expires_before": schema.StringAttribute{
+				MarkdownDescription: "Only containers whose lease ends before this time, in RFC 3339 such as `2026-12-01T18:00:00Z`; with `timeadd(plantimestamp(), \"1h\")`, within the next hour. Those without a lease are left out.",
+				Optional:            true,
+				Validators:          []validator.String{rfc3339()},
+			},
 			"containers": schema.ListNestedAttribute{
 				MarkdownDescription: "The containers, by ascending vmid.",
 				Computed:            true,
@@ -55,6 +65,9 @@ func (d *containersDataSource) Schema(_ context.Context, _ datasource.SchemaRequ
 					"claim":        text("Claim in the marker."),
 					"kind":         text("What it is for: `container`, `member` (of a pool of sandboxes), `holder` (of a workspace) or `template`."),
 					"unfinished":   schema.BoolAttribute{MarkdownDescription: "Whether its creation hasn't ended, or was cut.", Computed: true},
+					"expires_at":   text("End of the lease, RFC 3339 in UTC; null without one."),
+					"expired":      schema.BoolAttribute{MarkdownDescription: "Whether the lease is over.", Computed: true},
+					"keepalive":    schema.BoolAttribute{MarkdownDescription: "Whether it is kept when its lease is over.", Computed: true},
 					"status":       text("Power state: `running`, `stopped` or `unknown`."),
 					"tags":         schema.ListAttribute{MarkdownDescription: "Tags, without the provider's own.", ElementType: types.StringType, Computed: true},
 					"template_id":  schema.Int64Attribute{MarkdownDescription: "Template that it was cloned from; null if it was made from a file.", Computed: true},
@@ -70,6 +83,7 @@ var listedTypes = map[string]attr.Type{
 	"pool_id": types.StringType, "owner": types.StringType, "claim": types.StringType, "kind": types.StringType,
 	"unfinished": types.BoolType, "status": types.StringType, "tags": types.ListType{ElemType: types.StringType},
 	"template_id": types.Int64Type, "ipv4_address": types.StringType,
+	"expires_at": types.StringType, "expired": types.BoolType, "keepalive": types.BoolType,
 }
 
 type containersModel struct {
@@ -78,6 +92,8 @@ type containersModel struct {
 	Tag        types.String `tfsdk:"tag"`
 	Kind       types.String `tfsdk:"kind"`
 	Unfinished types.Bool   `tfsdk:"unfinished"`
+	Expired    types.Bool   `tfsdk:"expired"`
+	Before     types.String `tfsdk:"expires_before"`
 	Containers types.List   `tfsdk:"containers"`
 }
 
@@ -88,12 +104,16 @@ func (d *containersDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	if !ok || resp.Diagnostics.HasError() {
 		return
 	}
+	before, _ := time.Parse(time.RFC3339, m.Before.ValueString()) // the validator has read it; zero where it is left out
 	found, err := manager.ListContainers(ctx, sandbox.Filter{
 		Owner:      m.Owner.ValueString(),
 		PoolID:     m.PoolID.ValueString(),
 		Tag:        m.Tag.ValueString(),
 		Kind:       sandbox.Kind(m.Kind.ValueString()),
 		Unfinished: m.Unfinished.ValueBoolPointer(),
+		Expired:    m.Expired.ValueBoolPointer(),
+
+		ExpiresBefore: before,
 	})
 	if err != nil {
 		base.AddError(&resp.Diagnostics, "list", "containers", err)
@@ -109,6 +129,10 @@ func (d *containersDataSource) Read(ctx context.Context, req datasource.ReadRequ
 
 func listed(s sandbox.Sandbox) types.Object {
 	kind, unfinished := types.StringNull(), false
+	end := types.StringNull()
+	if s.Lease != nil {
+		end = types.StringValue(s.ExpiresAt.Format(time.RFC3339))
+	}
 	if s.Marker != nil {
 		kind = textOrNull(string(s.Marker.Kind))
 		unfinished = s.Marker.Phase == sandbox.PhaseCreating
@@ -123,6 +147,9 @@ func listed(s sandbox.Sandbox) types.Object {
 		"claim":        textOrNull(s.Claim),
 		"kind":         kind,
 		"unfinished":   types.BoolValue(unfinished),
+		"expires_at":   end,
+		"expired":      types.BoolValue(s.Expired()),
+		"keepalive":    types.BoolValue(s.Lease != nil && s.Lease.Keepalive),
 		"status":       types.StringValue(string(s.Status)),
 		"tags":         textList(s.Tags),
 		"template_id":  numberOrNull(s.Source.TemplateID),

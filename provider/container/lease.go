@@ -225,7 +225,7 @@ func leaseIsForced(_ context.Context, resp *resource.ModifyPlanResponse, plan, s
 	over := fmt.Sprintf("It ended at %s. ", state.ExpiresAt.ValueString())
 	const renew = " Another lease.renew or lease.ttl renews it."
 	switch {
-	case action == sandbox.ExpiryReplace && plan.Protection.ValueBool():
+	case action == sandbox.ExpiryReplace && (plan.Protection.ValueBool() || state.Protection.ValueBool()):
 		resp.Diagnostics.AddAttributeWarning(path.Root("lease").AtName("on_expiry"), summary,
 			over+"protection keeps it from being replaced: set protection = false to have that done."+renew)
 		return false

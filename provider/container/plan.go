@@ -48,6 +48,9 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 		// spelling. Whether there is a change is decided here, from the state's values on.
 		plan.takeComputed(state)
 		plan.keepLease(state)
+		if plan.Started.ValueBool() && !state.Started.ValueBool() && rests(&plan, state) {
+			plan.Started = state.Started // nothing starts it before its lease is renewed
+		}
 		changed = differs(ctx, &resp.Diagnostics, resp.Plan, req.State, &plan)
 		forced := r.planRepairs(ctx, req, resp, &plan, state)
 		changed = changed || forced

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -64,6 +65,13 @@ func macAddress() validator.String {
 	return text{`a unicast MAC address such as "BC:24:11:00:00:01"`, func(s string) bool {
 		mac, err := net.ParseMAC(s)
 		return err == nil && len(mac) == 6 && len(s) == 17 && s[2] == ':' && mac[0]&1 == 0
+	}}
+}
+
+func rfc3339() validator.String {
+	return text{`a time in RFC 3339 such as "2026-12-01T18:00:00Z"`, func(s string) bool {
+		_, err := time.Parse(time.RFC3339, s)
+		return err == nil
 	}}
 }
 

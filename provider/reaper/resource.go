@@ -155,9 +155,12 @@ func (r *reaperResource) Update(ctx context.Context, req resource.UpdateRequest,
 			resp.Diagnostics.AddWarning(fmt.Sprintf("Container %d (%s) was not reaped", left.VMID, left.Hostname), "It was left alone: "+left.Why+".")
 		}
 		plan.Reaped = candidateList(out.Reaped)
-		if err != nil {
-			// What was destroyed is written down all the same.
-			base.AddError(&resp.Diagnostics, "reap", fmt.Sprintf("all of %d sandboxes", len(due)), err)
+		// What was destroyed is written down all the same.
+		for _, failed := range out.Failed {
+			base.AddError(&resp.Diagnostics, "reap", fmt.Sprintf("container %d (%s)", failed.VMID, failed.Hostname), failed.Err)
+		}
+		if err != nil && len(out.Failed) == 0 {
+			base.AddError(&resp.Diagnostics, "reap", "what is due", err)
 		}
 	}
 	var looked diag.Diagnostics
