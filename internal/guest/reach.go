@@ -43,15 +43,48 @@ func (p *Pool) ReachFrom(ctx context.Context, target Target, address string) (Re
 }
 
 // ReachFromHere tries to open a TCP connection from where guests are reached from:
-// this machine, and where that fails the jump host, if there is one.
+// this machine and the jump host, if there is one, at the same time. It is open if
+// it is from one of them; else what the jump host found counts.
 func (p *Pool) ReachFromHere(ctx context.Context, address string) (Reach, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	reach, err := outcome(ctx, conn, err)
-	if reach == ReachOpen || p.jump == nil {
-		return reach, err
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type finding struct {
+		reach Reach
+		err   error
 	}
-	conn, err = p.dialThrough(ctx, address)
-	return outcome(ctx, conn, err)
+	direct := func() finding {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		reach, err := outcome(ctx, conn, err)
+		return finding{reach, err}
+	}
+	if p.jump == nil {
+		f := direct()
+		return f.reach, f.err
+	}
+	here := make(chan finding, 1)
+	go func() { here <- direct() }()
+	there := make(chan finding, 1)
+	go func() {
+		conn, err := p.dialThrough(ctx, address)
+		reach, err := outcome(ctx, conn, err)
+		there <- finding{reach, err}
+	}()
+	select {
+	case f := <-here:
+		if f.reach == ReachOpen {
+			return f.reach, f.err
+		}
+		f = <-there
+		return f.reach, f.err
+	case f := <-there:
+		if f.reach == ReachOpen {
+			return f.reach, f.err
+		}
+		if f := <-here; f.reach == ReachOpen {
+			return f.reach, f.err
+		}
+		return f.reach, f.err
+	}
 }
 
 // outcome closes the connection and says what was learnt.

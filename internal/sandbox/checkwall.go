@@ -91,8 +91,8 @@ func checkProof(p *problems, spec Spec) {
 		p.add("network.proof", fmt.Sprintf("%q is no proof", n.Proof), `Use "guarded", "probed" or "none".`)
 	}
 	for i, text := range n.Canaries {
-		if at, err := netip.ParseAddrPort(text); err != nil || at.Port() == 0 {
-			p.add(fmt.Sprintf("network.canaries[%d]", i), fmt.Sprintf("%q is no address with a port", text), `Give a listener off the node that the mode forbids, such as "192.168.1.1:443" or "[fd00::1]:443".`)
+		if _, _, err := parseCanary(text); err != nil {
+			p.add(fmt.Sprintf("network.canaries[%d]", i), fmt.Sprintf("%q is no address with a port", text), `Give a listener off the node that the mode forbids, such as "192.168.1.1:443", "[fd00::1]:443" or "udp://192.168.1.1:53".`)
 		}
 	}
 	switch {

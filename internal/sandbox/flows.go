@@ -224,6 +224,7 @@ true
 
 // States of sockets in the kernel's tables (include/net/tcp_states.h).
 const (
+	stateSynSent  = "02" // it hasn't begun, and won't
 	stateTimeWait = "06"
 	stateListen   = "0A"
 )
@@ -259,7 +260,7 @@ func parseFlows(text string) ([]flow, error) {
 		switch state := words[3]; {
 		case open.proto == "tcp" && state == stateListen:
 			listening[port{process, open.proto, local.Port()}] = true
-		case open.proto == "tcp" && state == stateTimeWait, remote.Addr().IsLoopback(), local.Addr().IsLoopback():
+		case open.proto == "tcp" && (state == stateTimeWait || state == stateSynSent), remote.Addr().IsLoopback(), local.Addr().IsLoopback():
 		case open.proto == "udp" && remote.Port() == 0 && (local.Port() == 68 || local.Port() == 546): // a DHCP client's, whose peer is the mode's business
 		default:
 			flows = append(flows, open)

@@ -101,6 +101,8 @@ type Manager struct {
 	// checked holds, by id, the configuration that a check at plan has just read,
 	// and storageTypes, by node and name, the kinds of storages that lists said.
 	checked, storageTypes sync.Map
+	// unguarded holds the networks whose way to their node has been warned about.
+	unguarded sync.Map
 	// runs counts the commands under way, by id.
 	runs runs
 	// placing is held while pools choose nodes: each must know of those before.

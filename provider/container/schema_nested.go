@@ -116,7 +116,7 @@ func networkAttribute() schema.Attribute {
 				Validators:          []validator.String{stringvalidator.OneOf("guarded", "probed", "none")},
 			},
 			"canaries": schema.ListAttribute{
-				MarkdownDescription: "Listeners, `address:port`, that are tried from inside over SSH. One that the mode forbids counts only when it answers us; if the container reaches it too, its link goes down, it is stopped and the apply fails. One that is allowed and unreachable is a warning. Default none: the rules are written and read back, and a warning says that they weren't tried." + local,
+				MarkdownDescription: "Listeners off the node that are tried from inside over SSH: `192.168.1.1:443` or `[fd00::1]:443` by TCP, `udp://192.168.1.1:53` by UDP, where the listener must answer a DNS question at port 53, one for the time at 123, and any datagram at others. One that the mode forbids counts only when it has just answered us (by UDP, this machine itself: nothing carries UDP over a jump host); if the container reaches it too, its link goes down, it is stopped and the apply fails. One that is allowed and unreachable is a warning. With `off`, DNS to the resolvers is tried as well, and with every mode the ports 22 and 8006 of the node: open behind a `sandbox_node_guard` they fail the apply, else they are a warning that says which rules close them. Default none: the rules are written and read back, and a warning says that they weren't tried." + local,
 				ElementType:         types.StringType,
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
