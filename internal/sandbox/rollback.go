@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
@@ -123,10 +124,14 @@ func (r *rollingBack) run(ctx context.Context) error {
 		return &Error{Op: "roll back", Ref: r.ref, Kind: ErrBusy, What: fmt.Sprintf("%d commands are under way inside", n),
 			Remedy: "wait for them to end, or set force = true to roll back under them"}
 	}
+	r.capture(ctx)
+	if r.disk != nil && len(r.disk.runs) > 0 && !r.spec.Force {
+		return &Error{Op: "roll back", Ref: r.ref, Kind: ErrBusy, What: fmt.Sprintf("runs of agents are under way inside: %s", strings.Join(r.disk.runs, ", ")),
+			Remedy: "wait for them to end, stop them (sbx-run stop), or set force = true to roll back under them: they are then lost"}
+	}
 	if err := r.discardNewer(ctx); err != nil {
 		return err
 	}
-	r.capture(ctx)
 	if err := r.writeJournal(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest/run"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
 
@@ -26,6 +27,7 @@ type diskState struct {
 	// a rollback is no way to keep that.
 	keys      []string
 	writeKeys bool
+	runs      []string // of agents, under way
 }
 
 // capture reads it while the container still runs. A container that doesn't let
@@ -53,6 +55,15 @@ func (r *rollingBack) capture(ctx context.Context) {
 		"Somebody in container %d has changed the keys that this provider wrote there, so they were not carried over the rollback. If the configuration's keys have changed since the snapshot, change authorized_keys_wo_version or the list to have them written again.", r.ref.VMID))
 }
 
+// runs are the runs under way, also those that another process has started.
+func (r *rollingBack) runs(ctx context.Context, t guest.Target) []string {
+	ids, err := run.UnderWay(ctx, &Inside{Login: Login{Ref: r.ref}, manager: r.m, target: t})
+	if err != nil {
+		r.m.log.InfoContext(ctx, "can't look for runs before the rollback", "vmid", r.ref.VMID, "cause", err)
+	}
+	return ids
+}
+
 func (r *rollingBack) look(ctx context.Context) (*diskState, error) {
 	s := r.m.fromConfig(r.ref.Node, r.ref.VMID, r.now)
 	if !s.address().IsValid() {
@@ -71,6 +82,7 @@ func (r *rollingBack) look(ctx context.Context) (*diskState, error) {
 	if disk.bootID, err = r.m.guests.BootID(ctx, t); err != nil {
 		return nil, err
 	}
+	disk.runs = r.runs(ctx, t)
 	ours := r.marker.extra(markerKeys)
 	if ours == "" {
 		return disk, nil // we never wrote any

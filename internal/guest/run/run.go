@@ -228,3 +228,13 @@ const installed = `if [ "$(id -u)" = 0 ]; then p=/usr/local/bin/sbx-run; else p=
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
+
+// UnderWay lists the runs that go on in a guest, whoever started them. A guest
+// without the supervisor has none.
+func UnderWay(ctx context.Context, g Guest) ([]string, error) {
+	a, err := call(ctx, g, 64<<10, installed, "under-way")
+	if errors.Is(err, ErrAbsent) {
+		return nil, nil
+	}
+	return strings.Fields(string(a.body)), err
+}

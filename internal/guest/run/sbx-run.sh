@@ -530,6 +530,15 @@ look) look "$@" ;;
 start) start "$@" ;;
 supervise) supervise "$@" ;;
 poll) poll "$@" ;;
+under-way)
+  echo
+  for u_file in "$volatile"/*/pid; do
+    if lives "$u_file"; then
+      u_file=${u_file%/pid}
+      echo "${u_file##*/}"
+    fi
+  done
+  ;;
 discard) # its result is of no interest any more
   if [ -d "$state/$1" ]; then
     : >"$state/$1/collected"
