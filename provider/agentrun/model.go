@@ -24,6 +24,7 @@ type coreModel struct {
 	HostKey        types.String `tfsdk:"host_key"`
 	Name           types.String `tfsdk:"name"`
 	Agent          types.String `tfsdk:"agent"`
+	Definition     types.String `tfsdk:"agent_definition"`
 	Model          types.String `tfsdk:"model"`
 	Command        types.String `tfsdk:"command"`
 	User           types.String `tfsdk:"user"`
@@ -58,7 +59,7 @@ func (m *model) spec(ctx context.Context, secrets types.Map, diags *diag.Diagnos
 		Name: m.Name.ValueString(), User: m.User.ValueString(), Prompt: m.Prompt.ValueString(), Dir: m.WorkingDir.ValueString(),
 		TestCommand: m.TestCommand.ValueString(), MaxRepairs: int(m.MaxRepairs.ValueInt64()), LogFile: m.LogFile.ValueString(),
 		Environment: texts(ctx, m.Environment, diags), Triggers: texts(ctx, m.Triggers, diags), Secrets: texts(ctx, secrets, diags),
-		Inputs: map[string]string{"model": m.Model.ValueString(), "secrets_wo_version": m.SecretsVersion.String()},
+		Inputs: map[string]string{"model": m.Model.ValueString(), "agent_definition": m.Definition.ValueString(), "secrets_wo_version": m.SecretsVersion.String()},
 	}
 	if !m.Timeout.IsNull() && !m.Timeout.IsUnknown() {
 		limit, err := time.ParseDuration(m.Timeout.ValueString())
@@ -72,7 +73,7 @@ func (m *model) spec(ctx context.Context, secrets types.Map, diags *diag.Diagnos
 }
 
 func (m *model) program() agentrun.Program {
-	return agentrun.Program{Agent: m.Agent.ValueString(), Model: m.Model.ValueString(), Command: m.Command.ValueString()}
+	return agentrun.Program{Agent: m.Agent.ValueString(), Definition: m.Definition.ValueString(), Model: m.Model.ValueString(), Command: m.Command.ValueString()}
 }
 
 // texts reads a map, without what isn't known yet.
@@ -136,6 +137,8 @@ func (m *model) thing() string {
 	what := "command"
 	if !m.Agent.IsNull() {
 		what = m.Agent.ValueString()
+	} else if !m.Definition.IsNull() {
+		what = "agent"
 	}
 	return what + " in container " + m.ContainerID.ValueString() + " (" + strconv.Quote(m.Name.ValueString()) + ")"
 }

@@ -48,7 +48,7 @@ func (r *runResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReq
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	secrets := configuredSecrets(ctx, req.Config.GetAttribute, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || plan.Agent.IsUnknown() || plan.Prompt.IsUnknown() || plan.User.IsUnknown() {
+	if resp.Diagnostics.HasError() || plan.Agent.IsUnknown() || plan.Definition.IsUnknown() || plan.Prompt.IsUnknown() || plan.User.IsUnknown() {
 		return
 	}
 	spec := plan.spec(ctx, secrets, &resp.Diagnostics)

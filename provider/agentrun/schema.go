@@ -90,22 +90,29 @@ func coreAttributes() map[string]schema.Attribute {
 		},
 		"agent": schema.StringAttribute{
 			MarkdownDescription: "Name of a known agent, such as `claude-code`; the data source `sandbox_agents` lists them. It is called without a terminal and approves its own actions. " +
-				"The container's template must have it. This or `command` is required." + again,
+				"The container's template must have it. This, `agent_definition` or `command` is required." + again,
 			Optional: true,
 			Validators: []validator.String{
 				stringvalidator.LengthAtLeast(1),
-				stringvalidator.ExactlyOneOf(path.MatchRoot("agent"), path.MatchRoot("command")),
+				stringvalidator.ExactlyOneOf(path.MatchRoot("agent"), path.MatchRoot("agent_definition"), path.MatchRoot("command")),
 			},
+			PlanModifiers: anew,
+		},
+		"agent_definition": schema.StringAttribute{
+			MarkdownDescription: "An agent that isn't among the known ones, as a JSON document: `jsonencode({ name = \"mine\", binary = \"mine\", source = { kind = \"installed\" }, headless = { arguments = [\"--once\"], prompt_via = \"stdin\" }, keys = { all_of = [\"MINE_KEY\"] } })`. " +
+				"Its fields are those of the data source `sandbox_agents`, which checks it too. The container's template must have the agent." + again,
+			Optional:      true,
+			Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			PlanModifiers: anew,
 		},
 		"model": schema.StringAttribute{
 			MarkdownDescription: "Model that the agent is to use, by the agent's name for it. Default: the agent's own choice." + again,
 			Optional:            true,
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.AlsoRequires(path.MatchRoot("agent"))},
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(path.MatchRoot("command"))},
 			PlanModifiers:       anew,
 		},
 		"command": schema.StringAttribute{
-			MarkdownDescription: "Shell code to run instead of a known agent, by the container's `sh`. It has the prompt as standard input and in the file that `$SBX_PROMPT` names. This or `agent` is required." + again,
+			MarkdownDescription: "Shell code to run instead of a known agent, by the container's `sh`. It has the prompt as standard input and in the file that `$SBX_PROMPT` names. This, `agent` or `agent_definition` is required." + again,
 			Optional:            true,
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			PlanModifiers:       anew,
@@ -119,7 +126,7 @@ func coreAttributes() map[string]schema.Attribute {
 			PlanModifiers:       anew,
 		},
 		"prompt": schema.StringAttribute{
-			MarkdownDescription: "The task, up to 64 KiB. It travels by SSH's standard input and lies in a file that only the run's user can read; it stands in no command line unless the agent takes it in no other way (`sandbox_agents` says which). Required with `agent`." + again,
+			MarkdownDescription: "The task, up to 64 KiB. It travels by SSH's standard input and lies in a file that only the run's user can read; it stands in no command line unless the agent takes it in no other way (`sandbox_agents` says which). Required with an agent." + again,
 			Optional:            true,
 			PlanModifiers:       anew,
 		},

@@ -15,17 +15,25 @@ const MaxPrompt = 64 << 10
 
 // Program says what to run: an agent of the registry, or code of the user's own.
 type Program struct {
-	Agent   string // name; empty where Command is set
-	Model   string // of the agent; empty leaves it to the agent
-	Command string // shell code
+	Agent      string // name of a known agent; empty where one of the others is set
+	Definition string // JSON record of an agent that the registry doesn't have
+	Model      string // of the agent; empty leaves it to the agent
+	Command    string // shell code
 }
 
 // promptMark stands for the prompt's file in a rendered command line, until
 // the guest knows where that is.
 const promptMark = "\x01prompt"
 
+func (p Program) agent() (agents.Agent, error) {
+	if p.Definition != "" {
+		return agents.Parse([]byte(p.Definition))
+	}
+	return agents.Find(p.Agent)
+}
+
 // Use makes a specification run the program. Problems name the attributes
-// agent, command, prompt, user and secrets_wo; where secrets aren't known yet
+// agent, agent_definition, prompt, user and secrets_wo; where secrets aren't known yet
 // (nil), keys aren't asked for.
 func (p Program) Use(s *Spec, secretsKnown bool) []sandbox.Problem {
 	var problems []sandbox.Problem
@@ -43,13 +51,17 @@ func (p Program) Use(s *Spec, secretsKnown bool) []sandbox.Problem {
 			bad("environment", fmt.Sprintf("Variable %s is there twice", name), "It stands in environment and in secrets_wo. Leave it out of environment.")
 		}
 	}
-	if p.Agent == "" {
+	if p.Agent == "" && p.Definition == "" {
 		s.Command = Command{Script: p.Command, PromptStdin: true}
 		return problems
 	}
-	a, err := agents.Find(p.Agent)
+	a, err := p.agent()
 	if err != nil {
-		bad("agent", "Unknown agent", err.Error())
+		if p.Definition != "" {
+			bad("agent_definition", "Invalid agent", err.Error())
+		} else {
+			bad("agent", "Unknown agent", err.Error()+". One of your own goes into agent_definition.")
+		}
 		return problems
 	}
 	if s.Prompt == "" {
