@@ -47,6 +47,7 @@ func sweep(t testing.TB, env *Environment) {
 			t.Errorf("container %d of %s stays: %v", g.vmid, env.Owner, err)
 		}
 	}
+	sweepPools(ctx, t, client, env)
 }
 
 // leftover is a guest that carries the mark of the test's owner and its own id.

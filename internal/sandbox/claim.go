@@ -104,7 +104,9 @@ type claiming struct {
 	marker  Marker
 	status  pve.LXCStatus
 	refused []Problem // why members weren't taken
-	out     Outcome
+	// template is the member's template as the list has it; nil where it hasn't.
+	template *pve.Resource
+	out      Outcome
 }
 
 func (c *claiming) run(ctx context.Context) error {
@@ -130,7 +132,29 @@ func (c *claiming) run(ctx context.Context) error {
 	if f.sandbox.VMID != 0 {
 		c.out.Sandbox = f.sandbox
 	}
+	if err == nil {
+		c.out.Sandbox.TemplateCurrent, err = c.current(ctx)
+	}
 	return err
+}
+
+// current says whether the member's template is still the build that it was made from;
+// nil where that can't be seen.
+func (c *claiming) current(ctx context.Context) (*bool, error) {
+	if c.template == nil || c.template.Type != "lxc" {
+		return nil, nil //nolint:nilnil // nil is unknown
+	}
+	if c.marker.TemplateBuild == "" {
+		return ptr(true), nil
+	}
+	cfg, err := c.m.templates.config(ctx, c.template.Node, c.template.VMID)
+	if pve.Means(err, pve.NoSuchGuest, pve.Forbidden, pve.NodeUnreachable) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err != nil {
+		return nil, c.m.step("claim", c.ref, "read its template", err)
+	}
+	return ptr(buildOf(cfg) == c.marker.TemplateBuild), nil
 }
 
 func (c *claiming) outcome(ctx context.Context, err error) (Outcome, error) {
@@ -164,6 +188,9 @@ func (c *claiming) find(ctx context.Context) error {
 		}
 		for _, r := range c.candidates(resources) {
 			took, err := c.try(ctx, r)
+			if took {
+				c.template = guestIn(resources, c.marker.TemplateID)
+			}
 			if err != nil || took {
 				return err
 			}

@@ -74,7 +74,11 @@ func (m *Model) fill(s sandbox.Sandbox) {
 // fillSource takes the source from the marker. Where the marker doesn't say it (an adopted container), what the
 // configuration said stays.
 func (m *Model) fillSource(s sandbox.Sandbox) {
-	if s.Source != (sandbox.Source{}) {
+	switch {
+	case s.Source == (sandbox.Source{}):
+	case m.claims() && known(m.TemplateID):
+		// What an empty pool's clone would be made from: the configuration's, not the member's.
+	default:
 		m.TemplateID = numberOrNull(s.Source.TemplateID)
 		m.TemplateFileID = textOrNull(s.Source.TemplateFileID)
 		m.RestoreFrom = textOrNull(s.Source.RestoreFrom)

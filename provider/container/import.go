@@ -39,6 +39,9 @@ func (r *containerResource) ImportState(ctx context.Context, req resource.Import
 	}
 	model := imported()
 	model.fill(s)
+	if s.Marker != nil {
+		model.ClaimFromPoolID = textOrNull(s.Marker.Pool)
+	}
 	identify(ctx, resp.Identity, model.VMID, &resp.Diagnostics)
 
 	switch posture, err := manager.SourcePosture(ctx, s.Ref); {

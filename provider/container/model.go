@@ -31,6 +31,8 @@ type Model struct {
 	TemplateCurrent  types.Bool   `tfsdk:"template_current"`
 	NodeName         types.String `tfsdk:"node_name"`
 	PoolID           types.String `tfsdk:"pool_id"`
+	ClaimFromPoolID  types.String `tfsdk:"claim_from_pool_id"`
+	OnEmpty          types.String `tfsdk:"on_empty"`
 
 	Cores    types.Int64   `tfsdk:"cores"`
 	CPULimit types.Float64 `tfsdk:"cpu_limit"`

@@ -41,6 +41,7 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 
 	r.planSource(&plan, &config, state)
 	r.planPool(&plan, &config, state)
+	plan.planClaimed(&config, state)
 	r.planNetwork(ctx, &resp.Diagnostics, &plan, &config, state)
 	changed := true
 	if state != nil {
@@ -117,6 +118,11 @@ func sourceReplacements(plan, state *Model) path.Paths {
 			out = append(out, path.Root(name))
 		}
 	}
+	if plan.claims() {
+		// What a member was made from is its pool's business. An id that isn't known yet is no other pool.
+		add("claim_from_pool_id", state.claims() && known(plan.ClaimFromPoolID) && !plan.ClaimFromPoolID.Equal(state.ClaimFromPoolID))
+		return out
+	}
 	add("template_id", !state.TemplateID.IsNull() && !plan.TemplateID.Equal(state.TemplateID))
 	add("template_file_id", !state.TemplateFileID.IsNull() && !plan.TemplateFileID.Equal(state.TemplateFileID))
 	// A container that was cloned and is to be made from a file: both attributes change, one of them from null.
@@ -162,7 +168,7 @@ func (r *containerResource) planRepairs(ctx context.Context, req resource.Modify
 	if leaseIsForced(ctx, resp, plan, state) {
 		forced = true
 	}
-	if plan.OnTemplateChange.ValueString() == replaceOnChange && !state.TemplateCurrent.IsNull() && !state.TemplateCurrent.ValueBool() {
+	if !plan.claims() && plan.OnTemplateChange.ValueString() == replaceOnChange && !state.TemplateCurrent.IsNull() && !state.TemplateCurrent.ValueBool() {
 		plan.TemplateCurrent = types.BoolUnknown()
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("template_current"))
 		forced = true
@@ -265,7 +271,7 @@ func (r *containerResource) check(ctx context.Context, diags *diag.Diagnostics, 
 	spec := plan.asked(ctx, config, diags)
 	withKeys(&spec, plan, config)
 	waits := waiting(config)
-	problems := r.Data.Manager.Check(spec)
+	problems := r.checkAlone(plan, spec, state)
 	base.AddProblems(diags, waits.decided(problems))
 	if diags.HasError() || waits.any() {
 		return
@@ -276,7 +282,7 @@ func (r *containerResource) check(ctx context.Context, diags *diag.Diagnostics, 
 	if state != nil {
 		before = state.sandbox(ctx, diags)
 	}
-	problems, err := r.Data.Manager.CheckServer(ctx, spec, before)
+	problems, err := r.checkServer(ctx, plan, spec, before)
 	if err != nil {
 		base.AddError(diags, "check", "container "+plan.Hostname.ValueString(), err)
 		return
@@ -286,4 +292,20 @@ func (r *containerResource) check(ctx context.Context, diags *diag.Diagnostics, 
 		problems = slices.DeleteFunc(problems, func(p sandbox.Problem) bool { return p.Attribute == "vmid" })
 	}
 	base.AddProblems(diags, problems)
+}
+
+// checkAlone checks a specification without asking the server.
+func (r *containerResource) checkAlone(plan *Model, spec sandbox.Spec, state *Model) []sandbox.Problem {
+	if plan.claims() && state == nil {
+		return r.Data.Manager.CheckClaim(plan.claimSpec(), spec)
+	}
+	return r.Data.Manager.Check(spec)
+}
+
+// checkServer checks it against what the server holds.
+func (r *containerResource) checkServer(ctx context.Context, plan *Model, spec sandbox.Spec, before *sandbox.Sandbox) ([]sandbox.Problem, error) {
+	if plan.claims() && before == nil {
+		return r.Data.Manager.CheckClaimServer(ctx, spec)
+	}
+	return r.Data.Manager.CheckServer(ctx, spec, before)
 }

@@ -69,7 +69,7 @@ func (r *containerResource) Create(ctx context.Context, req resource.CreateReque
 		return
 	}
 
-	outcome, err := manager.Create(limited, spec, func(ref sandbox.Ref, upid string) {
+	outcome, err := plan.make(limited, manager, spec, func(ref sandbox.Ref, upid string) {
 		// From here on the container exists. Whatever happens next, the state must lead to it.
 		plan.track(ref)
 		identify(ctx, resp.Identity, plan.VMID, &resp.Diagnostics)
@@ -108,7 +108,7 @@ func (r *containerResource) Create(ctx context.Context, req resource.CreateReque
 		base.AddError(&resp.Diagnostics, "create", thing, err)
 	default:
 		plan.fill(outcome.Sandbox)
-		if plan.TemplateCurrent.IsNull() && outcome.Sandbox.Source.TemplateID != 0 {
+		if plan.TemplateCurrent.IsNull() && outcome.Sandbox.Source.TemplateID != 0 && !plan.claims() {
 			plan.TemplateCurrent = types.BoolValue(true) // it has just been cloned
 		}
 		plan.Timings = timingsObject(outcome.Timings)

@@ -58,7 +58,7 @@ func (r *containerResource) Schema(_ context.Context, _ resource.SchemaRequest, 
 		"workspace": workspaceAttribute(),
 	}
 	for _, group := range []map[string]schema.Attribute{
-		sourceAttributes(), sizeAttributes(), behaviourAttributes(), keyAttributes(), policyAttributes(), computedAttributes(),
+		sourceAttributes(), claimAttributes(), sizeAttributes(), behaviourAttributes(), keyAttributes(), policyAttributes(), computedAttributes(),
 	} {
 		for name, attribute := range group {
 			attributes[name] = attribute

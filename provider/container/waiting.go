@@ -17,6 +17,7 @@ type waits map[string]bool
 // entangled attributes are judged together: while one is unknown, nothing can be said about the others.
 var entangled = [][]string{
 	{"template_id", "template_file_id", "restore_from", "full_clone", "storage", "disk", "node_name", "vmid"},
+	{"claim_from_pool_id", "on_empty", "template_id", "pool_id"},
 	{"network", "vmid", "wait_for", "started", "template_id", "template_file_id", "restore_from"},
 }
 
@@ -33,7 +34,7 @@ func waiting(config *Model) waits {
 		"startup": config.Startup, "started": config.Started, "network": config.Network, "dns": config.DNS,
 		"authorized_keys": config.AuthorizedKeys, "authorized_keys_wo": config.AuthorizedKeysWO, "wait_for": config.WaitFor,
 		"restart_when_needed": config.RestartWhenNeeded, "snapshot_before_update": config.SnapshotBeforeUpdate, "workspace": config.Workspace,
-		"lease": config.Lease,
+		"lease": config.Lease, "claim_from_pool_id": config.ClaimFromPoolID, "on_empty": config.OnEmpty,
 	} {
 		if holdsUnknown(v) {
 			out[name] = true

@@ -16,9 +16,26 @@ var needsMode = []string{"mode", "allow", "canaries", "proof", "firewall_group"}
 
 // placed is config as it can be had on the server, and whether that is another than the test's.
 func (s *Server) placed(typeName string, config Values) (Values, bool) {
-	if !s.unfiltered || typeName != "sandbox_container" || config == nil {
+	if !s.unfiltered || config == nil {
 		return config, false
 	}
+	switch typeName {
+	case "sandbox_container":
+		return placedContainer(config)
+	case "sandbox_pool":
+		member, ok := asMap(config["member"])
+		if !ok {
+			return config, false
+		}
+		shape, changed := placedContainer(member)
+		out := maps.Clone(config)
+		out["member"] = map[string]any(shape)
+		return out, changed
+	}
+	return config, false
+}
+
+func placedContainer(config Values) (Values, bool) {
 	network := map[string]any{}
 	if given := config["network"]; given != nil {
 		var ok bool
@@ -40,5 +57,7 @@ func (s *Server) placed(typeName string, config Values) (Values, bool) {
 
 // withoutModeWarning leaves out what the provider says about a mode that the test didn't choose.
 func withoutModeWarning(diags []*tfprotov6.Diagnostic) []*tfprotov6.Diagnostic {
-	return slices.DeleteFunc(diags, func(d *tfprotov6.Diagnostic) bool { return d.Summary == "The container has no managed firewall" })
+	return slices.DeleteFunc(diags, func(d *tfprotov6.Diagnostic) bool {
+		return d.Summary == "The container has no managed firewall" || d.Summary == "The members have no managed firewall"
+	})
 }
