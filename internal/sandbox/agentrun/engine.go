@@ -159,7 +159,12 @@ func (e *Engine) start(ctx context.Context, r *Run, spec *Spec, warn Warn, begin
 
 	begin = e.clock.Now()
 	request := spec.request(r.key)
-	started, err := patiently(ctx, e, func(ctx context.Context) (run.Started, error) { return run.Start(ctx, g, request) })
+	started, err := patiently(ctx, e, func(ctx context.Context) (run.Started, error) {
+		// To stop it half-way would leave a run that nobody knows of; it takes a moment.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
+		defer cancel()
+		return run.Start(ctx, g, request)
+	})
 	if err != nil {
 		return e.explain(r.Ref, spec, err)
 	}
@@ -208,6 +213,9 @@ func (c *counted) Exec(ctx context.Context, cmd guest.Command) (guest.Result, er
 	*c.trips++
 	return c.inside.Exec(ctx, cmd)
 }
+
+// startLimit is how long the call may take that starts a run.
+const startLimit = time.Minute
 
 // patience is how long a connection that keeps breaking is made anew.
 const patience = 2 * time.Minute
