@@ -261,6 +261,7 @@ func (c *claiming) take(ctx context.Context, r pve.Resource) (bool, error) {
 	c.marker.Kind, c.marker.Generation, c.marker.Claim, c.marker.Phase = KindContainer, "", m.newClaim(), PhaseCreating
 	c.marker.Until = m.clock.Now().Add(time.Until(deadline)).Add(time.Minute)
 	c.marker.take(c.spec.Lease, m.clock.Now())
+	c.marker.Born = m.clock.Now() // a reaper's grace begins with the claim
 	description, err := JoinDescription(c.spec.Description, &c.marker)
 	if err != nil {
 		return false, err

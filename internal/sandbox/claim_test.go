@@ -40,7 +40,7 @@ func TestAClaimTurnsAMemberIntoTheContainerInPlace(t *testing.T) {
 	want.MemoryMiB, want.Tags, want.Description = ptr(256), []string{"ci"}, "claimed by a test"
 	want.AuthorizedKeys = []string{w.lab.PublicKey()}
 	want.Lease = &sandbox.Lease{TTL: time.Hour}
-	p := w.process()
+	p := w.process(later(48 * time.Hour))
 	var s sandbox.Sandbox
 	n, list := w.requests(func() { s = w.claim(p, "warm", want) })
 	if n > 10 {
@@ -52,6 +52,9 @@ func TestAClaimTurnsAMemberIntoTheContainerInPlace(t *testing.T) {
 	m := w.marker(s.VMID)
 	if m.Kind != sandbox.KindContainer || m.Phase != sandbox.PhaseReady || m.Pool != "warm" || m.Claim != s.Claim || m.TemplateID != lab.TemplateID || m.Expires.IsZero() || !m.Until.IsZero() {
 		t.Errorf("its marker is %+v", m)
+	}
+	if m.Born.Before(time.Now().Add(47 * time.Hour)) {
+		t.Errorf("a reaper would count its age from %v, before it was claimed", m.Born)
 	}
 	if s.Hostname != "agent-7" || s.MemoryMiB != 256 || s.PoolID != "warm" || s.Description != "claimed by a test" || !slices.Equal(s.Tags, []string{"ci"}) || s.SSH == nil || s.SSH.HostKey == "" {
 		t.Errorf("claimed as %+v", s)

@@ -11,5 +11,6 @@ func All() []func() function.Function {
 		NewSizeMiB,
 		NewRepoSlug,
 		NewEgressRules,
+		NewMergeProfiles,
 	}
 }
