@@ -14,6 +14,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/agentrun"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/agents"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/audit"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/backup"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/cluster"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/container"
@@ -31,6 +32,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/secrets"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/sshkey"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/template"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
 
@@ -91,6 +93,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 
 func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
+		audit.NewDataSource,
 		agents.NewDataSource,
 		cluster.NewDataSource,
 		container.NewDataSource,
@@ -99,6 +102,7 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		preflight.NewDataSource,
 		secrets.NewDataSource,
 		snapshot.NewDataSource,
+		template.NewDataSource,
 		workspace.NewDataSource,
 	}
 }

@@ -241,7 +241,7 @@ func checkAgentUser(g *system) verdict {
 
 func checkSudo(g *system) verdict {
 	const by = "/etc/sudoers and /etc/sudoers.d"
-	if _, ok := g.anyOf("usr/bin/sudo", "usr/bin/doas", "usr/local/bin/sudo"); !ok {
+	if !g.anyOf("usr/bin/sudo", "usr/bin/doas", "usr/local/bin/sudo") {
 		return notApplicable("sudo is not installed")
 	}
 	files := []string{sudoersFile}

@@ -55,10 +55,10 @@ var sshChecks = []check{
 	{Check: Check{ID: "G1.4", Title: "SSH limits guesses and idle connections", Severity: Low, How: bySSHD,
 		Remedy: "MaxAuthTries 4 or less, MaxSessions 10 or less, LoginGraceTime at most 60, ClientAliveInterval above 0, MaxStartups with a limit, LogLevel INFO or VERBOSE."},
 		guest: sshCheck(func(c sshd) []string {
-			found := c.between("maxauthtries", 1, 4)
-			found = append(found, c.between("maxsessions", 1, 10)...)
-			found = append(found, c.between("logingracetime", 1, 60)...)
-			found = append(found, c.between("clientaliveinterval", 1, 3600)...)
+			found := c.atMost("maxauthtries", 4)
+			found = append(found, c.atMost("maxsessions", 10)...)
+			found = append(found, c.atMost("logingracetime", 60)...)
+			found = append(found, c.atMost("clientaliveinterval", 3600)...)
 			if _, full, ok := cutLast(c.one("maxstartups"), ":"); !ok || atoi(full) < 1 || atoi(full) > 100 {
 				found = append(found, "maxstartups "+c.one("maxstartups"))
 			}
@@ -147,10 +147,10 @@ func (c sshd) differ(want map[string][]string) []string {
 	return found
 }
 
-func (c sshd) between(key string, least, most int) []string {
+func (c sshd) atMost(key string, most int) []string {
 	n, err := strconv.Atoi(c.one(key))
-	if err != nil || n < least || n > most {
-		return []string{fmt.Sprintf("%s %s, not %d to %d", key, c.one(key), least, most)}
+	if err != nil || n < 1 || n > most {
+		return []string{fmt.Sprintf("%s %s, not 1 to %d", key, c.one(key), most)}
 	}
 	return nil
 }

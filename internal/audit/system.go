@@ -169,24 +169,17 @@ func (g *system) profile() Profile {
 	return r.Profile
 }
 
-// anyOf says whether one of the names exists, and which.
-func (g *system) anyOf(names ...string) (string, bool) {
-	for _, n := range names {
-		if _, ok := g.stat(n); ok {
-			return n, true
-		}
-	}
-	return "", false
+// anyOf says whether one of the names exists.
+func (g *system) anyOf(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { _, ok := g.stat(n); return ok })
 }
 
 // hasSSHServer says whether there is an SSH server.
 func (g *system) hasSSHServer() bool {
-	_, ok := g.anyOf("usr/sbin/sshd", "usr/bin/sshd", "usr/local/sbin/sshd")
-	return ok
+	return g.anyOf("usr/sbin/sshd", "usr/bin/sshd", "usr/local/sbin/sshd")
 }
 
 // systemd says whether systemd is the init.
 func (g *system) systemd() bool {
-	_, ok := g.anyOf("usr/lib/systemd/systemd", "lib/systemd/systemd")
-	return ok
+	return g.anyOf("usr/lib/systemd/systemd", "lib/systemd/systemd")
 }

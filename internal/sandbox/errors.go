@@ -34,6 +34,8 @@ var (
 	ErrNoSnapshot = errors.New("the container has no such snapshot")
 	// ErrSnapshotExists says that the container has a snapshot of that name.
 	ErrSnapshotExists = errors.New("the container has a snapshot of that name already")
+	// ErrNoTemplate says that no template is as it was described.
+	ErrNoTemplate = errors.New("there is no such template")
 	// ErrBusy says that a command is under way inside the container.
 	ErrBusy = errors.New("a command is under way inside the container")
 	// ErrWall says that the container's firewall could not be brought to what its

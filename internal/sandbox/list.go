@@ -24,7 +24,7 @@ type Filter struct {
 	// (false).
 	Unfinished *bool
 	// Kind selects guests of one kind; empty selects sandboxes, which the
-	// holders of workspaces are not.
+	// holders of workspaces and templates that are being built are not.
 	Kind Kind
 	// VMIDs selects by id.
 	VMIDs []int
@@ -115,7 +115,7 @@ func (m *Manager) listed(ctx context.Context, g pve.FleetGuest, f Filter, fleet 
 	owner := cmp.Or(f.Owner, m.settings.Owner)
 	switch {
 	case owner != "*" && s.Marker.Owner != owner,
-		f.Kind != "" && s.Marker.Kind != f.Kind, f.Kind == "" && s.Marker.Kind == KindHolder,
+		f.Kind != "" && s.Marker.Kind != f.Kind, f.Kind == "" && (s.Marker.Kind == KindHolder || s.Marker.Kind == KindTemplate),
 		f.Unfinished != nil && (s.Marker.Phase == PhaseCreating) != *f.Unfinished,
 		f.Expired != nil && s.Expired() != *f.Expired,
 		!f.ExpiresBefore.IsZero() && (s.Marker.Expires.IsZero() || !s.Marker.Expires.Before(f.ExpiresBefore)):

@@ -59,6 +59,28 @@ func (m *Manager) FindTemplates(ctx context.Context, filter TemplateFilter) ([]T
 	return FindTemplates(ctx, m.pve, filter)
 }
 
+// FindTemplate finds the one template that a filter selects. With newest it takes
+// the newest of several; without, several are a problem with the filter. None is
+// ErrNoTemplate.
+func (m *Manager) FindTemplate(ctx context.Context, filter TemplateFilter, newest bool) (Template, error) {
+	found, err := m.FindTemplates(ctx, filter)
+	switch {
+	case err != nil:
+		return Template{}, err
+	case len(found) == 0:
+		return Template{}, &Error{Op: "find", What: "there is no container that is " + filter.String(), Kind: ErrNoTemplate,
+			Remedy: "build it (packer build), or check name and tags; a template that the token can't see (VM.Audit on /vms/<id>), or whose node is down, is not found either"}
+	case len(found) > 1 && !newest:
+		names := make([]string, 0, len(found))
+		for _, t := range found {
+			names = append(names, fmt.Sprintf("%d (%s on %s)", t.VMID, t.Name, t.Node))
+		}
+		return Template{}, &ProblemsError{Problems: []Problem{{Attribute: "newest", Summary: fmt.Sprintf("%d templates match", len(found)),
+			Detail: "They are " + strings.Join(names, ", ") + ". Set newest = true to take the newest, or say more of the one that is meant."}}}
+	}
+	return found[0], nil
+}
+
 // FindTemplates is Manager.FindTemplates for who has no manager.
 func FindTemplates(ctx context.Context, client *pve.Client, filter TemplateFilter) ([]Template, error) {
 	fleet, err := client.Lists().Fleet(ctx)

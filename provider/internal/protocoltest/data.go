@@ -42,3 +42,18 @@ func (s *Server) ReadData(t testing.TB, typeName string, config Values, path str
 	NoErrors(t, diags)
 	return walk(t, v, path)
 }
+
+// ValidateData says what is wrong with a data source's configuration, without a server.
+func (s *Server) ValidateData(t testing.TB, typeName string, config Values) []*tfprotov6.Diagnostic {
+	t.Helper()
+	schema := s.Schema.DataSourceSchemas[typeName]
+	if schema == nil {
+		t.Fatalf("the provider serves no data source %s", typeName)
+	}
+	typ := schema.ValueType()
+	resp, err := s.ValidateDataResourceConfig(context.Background(), &tfprotov6.ValidateDataResourceConfigRequest{TypeName: typeName, Config: encode(t, typ, Value(t, typ, config))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Diagnostics
+}
