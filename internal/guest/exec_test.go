@@ -220,7 +220,7 @@ func TestExecRunsInTheGivenFolder(t *testing.T) {
 	}
 }
 
-func TestExecRunsAsAnotherUserBySu(t *testing.T) {
+func TestExecRunsAsAnotherUserBySetprivOrSu(t *testing.T) {
 	t.Parallel()
 	var got string
 	_, p, target := guestAndPool(t, func(s *server) {
@@ -229,14 +229,16 @@ func TestExecRunsAsAnotherUserBySu(t *testing.T) {
 	if _, err := p.Exec(t.Context(), target, Command{Path: "id", User: "agent"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "exec su -s /bin/sh agent -c '" + wrapper + "'"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	for _, want := range []string{"exec setpriv --reuid=agent ", "exec su -s /bin/sh agent -c '" + wrapper + "'"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
 	}
 	if _, err := p.Exec(t.Context(), target, Command{Path: "id", User: "root"}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(got, "su ") {
-		t.Errorf("the user who is logged in needs no su: %q", got)
+	if strings.Contains(got, "su ") || strings.Contains(got, "setpriv") {
+		t.Errorf("the user who is logged in needs neither: %q", got)
 	}
 }
 

@@ -36,8 +36,7 @@ func (c Command) encode(login string) (line, header string, err error) {
 		if !userName.MatchString(c.User) {
 			return "", "", fmt.Errorf("user %q is not a user name", c.User)
 		}
-		// Options first: the form that util-linux and busybox agree on.
-		line = "exec su -s /bin/sh " + c.User + " -c '" + wrapper + "'"
+		line = becoming(c.User)
 		if c.Dir == "" {
 			code.WriteString(`cd "$HOME" || exit 126; `) // su stays where root was
 		}
@@ -78,6 +77,14 @@ func (c Command) encode(login string) (line, header string, err error) {
 		fmt.Fprintf(&code, "set --%s; __h=%s; eval \"$__h\"", strings.Join(words, ""), quote(c.Script))
 	}
 	return line, code.String() + "\n", nil
+}
+
+// becoming is the command line that runs the wrapper as another user. Some small templates have a su that never works,
+// having no PAM configuration; setpriv needs none. su's options go first: the form that util-linux and busybox agree on.
+func becoming(user string) string {
+	setpriv := `setpriv --reuid=` + user + ` --regid="$(id -g ` + user + `)" --init-groups`
+	return `if ` + setpriv + ` true 2>/dev/null </dev/null; then HOME=~` + user + ` USER=` + user + ` LOGNAME=` + user + ` exec ` + setpriv + ` sh -c '` + wrapper + `'; ` +
+		`else exec su -s /bin/sh ` + user + ` -c '` + wrapper + `'; fi`
 }
 
 // quote makes one shell word of any text without NUL, on one line. Single

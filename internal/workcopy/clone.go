@@ -74,7 +74,7 @@ echo "$at"
 // Clone makes the working folder a clone of a repository, on a new branch, and keeps what it was like. It runs inside the
 // guest, as the user of the working copy: whatever the repository holds gets no further than that.
 func Clone(ctx context.Context, p Place, repo Repo) (Cloned, error) {
-	if err := repo.check(); err != nil {
+	if err := repo.Check(); err != nil {
 		return Cloned{}, err
 	}
 	if err := p.give(ctx); err != nil {

@@ -36,7 +36,7 @@ type Push struct {
 // the clone knows no configuration but ours. A branch that holds other commits already is not overwritten. It returns
 // the commit.
 func PushChanges(ctx context.Context, p Push, c Changes) (commit string, err error) {
-	if err := p.check(); err != nil {
+	if err := p.Check(); err != nil {
 		return "", err
 	}
 	if !InNamespace(p.Branch, p.Namespace) {

@@ -78,8 +78,8 @@ func overSSH(address string) bool {
 	return strings.HasPrefix(address, "ssh://") || !strings.Contains(address, "://")
 }
 
-// check refuses what can't work before anything is sent.
-func (r Repo) check() error {
+// Check refuses what can't work, before anything is sent.
+func (r Repo) Check() error {
 	if err := CheckURL(r.URL); err != nil {
 		return err
 	}

@@ -68,7 +68,8 @@ func (m *model) spec(ctx context.Context, secrets types.Map, diags *diag.Diagnos
 		}
 		s.Timeout = limit
 	}
-	m.stages(ctx, &s, diags)
+	// Where the status is known the run was started by an earlier apply: a refresh collects.
+	m.stages(ctx, &s, !m.Status.IsUnknown(), diags)
 	return s
 }
 

@@ -67,6 +67,7 @@ func (r *runResource) Create(ctx context.Context, req resource.CreateRequest, re
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	secrets := configuredSecrets(ctx, req.Config.GetAttribute, &resp.Diagnostics)
+	plan.credentials = configuredCredentials(ctx, req.Config.GetAttribute, &resp.Diagnostics)
 	if _, ok := r.Manager(&resp.Diagnostics); !ok || resp.Diagnostics.HasError() {
 		return
 	}
@@ -211,9 +212,18 @@ func (m *model) report() *agentrun.Report {
 	return report
 }
 
-// Update is only called for attributes that matter at the next run.
+// Update is only called for attributes that matter at the next run, and to go back to a checkpoint.
 func (r *runResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	resp.State.Raw = req.Plan.Raw
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	k := recall(ctx, req.Private, &resp.Diagnostics)
+	if !resp.Diagnostics.HasError() {
+		r.restore(ctx, &plan, &state, k, &resp.Diagnostics)
+	}
+	if !resp.Diagnostics.HasError() {
+		resp.State.Raw = req.Plan.Raw
+	}
 }
 
 // Delete ends a run that is still under way, and gives its result up.

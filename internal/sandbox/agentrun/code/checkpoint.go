@@ -79,7 +79,7 @@ func (c *Checkpoint) method(ctx context.Context, s *agentrun.Session) (Method, e
 
 // describe names a checkpoint: by its side and the run's name, so that the next run of that name replaces it.
 func describe(s *agentrun.Session, method Method, side string) (agentrun.Checkpoint, error) {
-	out := agentrun.Checkpoint{When: side, Method: string(method), Name: s.Spec.Dir + "/" + workcopy.Checkpoints + "/" + side}
+	out := agentrun.Checkpoint{When: side, Method: string(method), Name: PlaceOf(s).Dir + "/" + workcopy.Checkpoints + "/" + side}
 	if method == Copy {
 		return out, nil
 	}
@@ -106,4 +106,9 @@ func (c *Checkpoint) make(ctx context.Context, s *agentrun.Session, side string)
 		s.Warn(w.Summary, w.Detail)
 	}
 	return made, err
+}
+
+// Restore goes back to the copy that was made on a side of a run.
+func Restore(ctx context.Context, in workcopy.Guest, user, dir, side string) error {
+	return workcopy.RestoreCheckpoint(ctx, placeAt(in, user, dir), side)
 }

@@ -57,9 +57,14 @@ func DefaultDir(user string) string {
 	return "/home/" + user + "/work"
 }
 
-// PlaceOf is where a run's working copy lies.
-func PlaceOf(s *agentrun.Session) workcopy.Place {
-	return workcopy.Place{Guest: s.Inside, User: s.Spec.User, Dir: s.Spec.Dir, State: path.Dir(s.Spec.Dir) + "/." + path.Base(s.Spec.Dir) + ".sandbox"}
+// PlaceOf is where a run's working copy lies: its working folder, or the home of its user.
+func PlaceOf(s *agentrun.Session) workcopy.Place { return placeAt(s.Inside, s.Spec.User, s.Spec.Dir) }
+
+func placeAt(in workcopy.Guest, user, dir string) workcopy.Place {
+	if dir == "" {
+		dir = path.Dir(DefaultDir(user))
+	}
+	return workcopy.Place{Guest: in, User: user, Dir: dir, State: path.Dir(dir) + "/." + path.Base(dir) + ".sandbox"}
 }
 
 // Name is for messages.
