@@ -7,6 +7,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/secrets"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/workcopy"
 )
 
 // Code is a stable name of a kind of failure, "SBX204". It stays the same when texts change, so that people can look
@@ -205,6 +206,11 @@ var codes = []CodeInfo{
 		"Give each a `name` of its own.", is(ErrRunTwice)},
 	{CodeRunFailed, "The run didn't succeed", "The agent or the tests ended with an exit code other than 0, or time ran out, and `on_failure` is `error`.",
 		"The end of the output is in the message. The next apply starts a new attempt; `on_failure = \"record\"` keeps the result instead.", never},
+	{"SBX611", "A program is missing", "The container, or this machine, has no such program (git, tar), and what was asked for needs it.", "Install it in the template, or on this machine; the message says which.", as[*workcopy.MissingTool]},
+	{"SBX612", "The working folder isn't empty", "It holds files that no run put there, which bringing code in would remove.", "Name an empty or missing folder as `working_dir`.", is(workcopy.ErrOccupied)},
+	{"SBX613", "The source folder isn't clean", "Its repository has changes that aren't committed, or a file isn't as it was sent. Nothing was applied.", "Commit or stash the changes; the run's own are in `patch_file`.", is(workcopy.ErrNotClean)},
+	{"SBX614", "Git failed", "A clone, fetch or push did not work; git's own words are in the message.", "Check `repo.url`, `repo.ref` and `repo.credentials_wo`, and that the network mode lets the container reach the server.", is(workcopy.ErrGit)},
+	{"SBX615", "Refused", "A path, link, kind, size or name isn't taken, because it could reach what it mustn't, or is over a limit.", "The message names it, and what may be instead.", is(workcopy.ErrRefused)},
 
 	// 7xx: secrets and ports.
 	{"SBX701", "The secrets can't be read", "A source is missing, can't be decrypted or parsed, or a name is missing or there twice. Values are never shown.",
