@@ -7,9 +7,11 @@ replace github.com/zclconf/go-cty => github.com/nywilken/go-cty v1.13.3
 replace github.com/agentsandbox/terraform-provider-sandbox => ../..
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/agentsandbox/terraform-provider-sandbox v0.0.0-00010101000000-000000000000
 	github.com/hashicorp/hcl/v2 v2.24.0
 	github.com/hashicorp/packer-plugin-sdk v0.6.10
+	github.com/package-url/packageurl-go v0.1.7
 	github.com/zclconf/go-cty v1.18.1
 	golang.org/x/crypto v0.59.0
 )
@@ -100,6 +102,7 @@ require (
 	github.com/jehiah/go-strftime v0.0.0-20171201141054-1d33003b3869 // indirect
 	github.com/jinzhu/copier v0.3.4 // indirect
 	github.com/jmespath/go-jmespath v0.4.0 // indirect
+	github.com/jstemmer/go-junit-report/v2 v2.1.0 // indirect
 	github.com/klauspost/compress v1.18.5 // indirect
 	github.com/kr/fs v0.1.0 // indirect
 	github.com/luthermonson/go-proxmox v0.9.0 // indirect
@@ -116,6 +119,7 @@ require (
 	github.com/mitchellh/mapstructure v1.5.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
 	github.com/nu7hatch/gouuid v0.0.0-20131221200532-179d4d0c4d8d // indirect
+	github.com/owenrumney/go-sarif/v3 v3.3.1 // indirect
 	github.com/packer-community/winrmcp v0.0.0-20180921211025-c76d91c1e7db // indirect
 	github.com/pkg/sftp v1.13.12 // indirect
 	github.com/ryanuber/go-glob v1.0.0 // indirect
@@ -126,6 +130,9 @@ require (
 	github.com/vishvananda/netns v0.0.5 // indirect
 	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	github.com/xeipuuv/gojsonpointer v0.0.0-20180127040702-4e3ac2762d5f // indirect
+	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415 // indirect
+	github.com/xeipuuv/gojsonschema v1.2.0 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.60.0 // indirect

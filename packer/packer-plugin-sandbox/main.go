@@ -8,6 +8,10 @@ import (
 	"github.com/hashicorp/packer-plugin-sdk/plugin"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/builder/lxc"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/datasource/template"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/post-processor/manifest"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/agents"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/audit"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/version"
 )
 
@@ -15,6 +19,10 @@ func main() {
 	set := plugin.NewSet()
 	set.SetVersion(version.PluginVersion)
 	set.RegisterBuilder("lxc", new(lxc.Builder))
+	set.RegisterProvisioner("agents", new(agents.Provisioner))
+	set.RegisterProvisioner("audit", new(audit.Provisioner))
+	set.RegisterDatasource("template", new(template.Datasource))
+	set.RegisterPostProcessor("manifest", new(manifest.PostProcessor))
 	if err := set.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,5 +1,5 @@
 // Command install builds the provider into a local filesystem mirror and prints the CLI configuration that makes
-// Terraform and OpenTofu take it from there. It changes nothing outside the mirror: whether and where to use the
+// Terraform and OpenTofu take it from there; beside it, the Packer plugin and what makes Packer take it. It changes nothing outside the mirror: whether and where to use the
 // configuration is the user's decision.
 package main
 
@@ -25,14 +25,15 @@ var hosts = []string{"registry.terraform.io", "registry.opentofu.org"}
 func main() {
 	version := flag.String("version", "0.1.0", "version that the provider reports and is found under")
 	mirror := flag.String("mirror", ".cache/mirror", "folder of the filesystem mirror")
+	plugin := flag.String("plugin", "", "folder of the Packer plugin's module, to install it too")
 	flag.Parse()
-	if err := install(*version, *mirror); err != nil {
+	if err := install(*version, *mirror, *plugin); err != nil {
 		fmt.Fprintln(os.Stderr, "install:", err)
 		os.Exit(1)
 	}
 }
 
-func install(version, mirror string) error {
+func install(version, mirror, plugin string) error {
 	mirror, err := filepath.Abs(mirror)
 	if err != nil {
 		return err
@@ -68,6 +69,14 @@ func install(version, mirror string) error {
 		return err
 	}
 	fmt.Print(explanation(version, mirror, configuration))
+	if plugin == "" {
+		return nil
+	}
+	root, err := installPlugin(plugin, version, mirror)
+	if err != nil {
+		return err
+	}
+	fmt.Print(pluginExplanation(version, root))
 	return nil
 }
 

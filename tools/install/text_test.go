@@ -24,3 +24,13 @@ func TestTheExplanationNamesWhatToSetAndWhatToWrite(t *testing.T) {
 		}
 	}
 }
+
+func TestTheExplanationOfThePluginNamesPathAndAddress(t *testing.T) {
+	t.Parallel()
+	text := pluginExplanation("0.1.0", "/mirror/packer")
+	for _, want := range []string{"PACKER_PLUGIN_PATH=/mirror/packer", "packer init", `version = ">= 0.1.0"`, `"github.com/agentsandbox/sandbox"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
