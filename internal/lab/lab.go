@@ -79,6 +79,9 @@ type Options struct {
 	// Outside puts the rest of the world behind the node: every address answers and remembers who asked, see Lab.Contacts.
 	// For EngineNS.
 	Outside bool
+	// TemplateFiles are further container template files on the storage "local": "debian-12-standard_12.12-1_amd64.tar.zst" is a whole
+	// Debian where the engine has one.
+	TemplateFiles []string
 	// Listen is the API's address; 127.0.0.1 and a free port if empty. A lab that comes back from Dir takes a new port.
 	Listen string
 	// Log gets what goes on; nil discards it.
@@ -125,7 +128,7 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	}
 	l.server, err = server.Start(ctx, server.Options{
 		Nodes: o.Nodes, Dir: subfolder(o.Dir, "cluster"), Delays: &o.Delays, Engine: l.engine, Log: o.Log, Listen: o.Listen,
-		Secret: l.keys.Secret, Seed: func(d *server.Seeder) error { return l.seed(ctx, d, o.SharedHostKeys) },
+		Secret: l.keys.Secret, Seed: func(d *server.Seeder) error { return l.seed(ctx, d, o) },
 	})
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 // seed fills a new cluster with what a newcomer needs: an administrator with a token, a pool, a template file and a
 // template that trusts the lab's key. A careless template was booted before it was converted, and so has host keys.
-func (l *Lab) seed(ctx context.Context, d *server.Seeder, careless bool) error {
+func (l *Lab) seed(ctx context.Context, d *server.Seeder, o Options) error {
 	d.User(adminUser, l.keys.Password)
 	d.Password("root@pam", l.keys.Password)
 	d.TokenWithSecret(adminUser, "lab", l.keys.Token, false)
@@ -18,8 +18,11 @@ func (l *Lab) seed(ctx context.Context, d *server.Seeder, careless bool) error {
 	d.Pool(Pool)
 	d.FirewallOn()
 	d.TemplateFile(TemplateFile, 55633611)
+	for _, name := range o.TemplateFiles {
+		d.TemplateFile("local:vztmpl/"+name, 129710398)
+	}
 	err := d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
-	if err != nil || !careless {
+	if err != nil || !o.SharedHostKeys {
 		return err
 	}
 	if err := l.engine.Start(ctx, TemplateID); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/remote"
 )
 
 // ErrTemplateUnfit says that a clone of a new template isn't what a clone has to be.
@@ -21,9 +23,9 @@ type Identity struct {
 	MachineID string
 }
 
-// Entering runs a shell script as root in a container, and returns what it prints. It is how a clone is looked into
-// where nobody can log in: over the node's SSH.
-type Entering func(ctx context.Context, vmid int, script string) (string, error)
+// Entering runs a shell script as root in a container. It is how a clone is looked into where nobody can log in: over
+// the node's SSH.
+type Entering func(ctx context.Context, vmid int, script remote.Script) (remote.Result, error)
 
 // VerifySpec says how a template is proved.
 type VerifySpec struct {
@@ -39,8 +41,8 @@ type VerifySpec struct {
 type VerifyClone struct {
 	Ref    Ref
 	Config *pve.LXCConfig
-	// Run runs a shell script in it as root: exit code, standard output and error.
-	Run func(ctx context.Context, script string) (code int, stdout, stderr string, err error)
+	// Runner runs scripts in it as root.
+	Runner remote.Runner
 }
 
 // Verify proves the template: a throwaway clone boots twice, with a host key and a machine id that the template did
@@ -88,7 +90,7 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	if v.spec.Inspect != nil {
-		if err := v.spec.Inspect(ctx, VerifyClone{Ref: v.ref, Config: v.cfg, Run: v.exec}); err != nil {
+		if err := v.spec.Inspect(ctx, VerifyClone{Ref: v.ref, Config: v.cfg, Runner: v}); err != nil {
 			return err
 		}
 	}
@@ -175,24 +177,25 @@ func (v *verification) identity(ctx context.Context, pinned string) (Identity, e
 			return Identity{}, e
 		}
 	}
-	code, out, stderr, err := v.exec(ctx, identityScript)
-	if err != nil || code != 0 {
-		return Identity{}, &Error{Op: "verify", Ref: v.ref, Kind: ErrTemplateUnfit, What: fmt.Sprintf("read the clone's identity (exit %d: %s)", code, strings.TrimSpace(stderr)), Err: err}
+	out, err := v.Run(ctx, remote.Script{Text: identityScript})
+	if err != nil || out.ExitCode != 0 {
+		return Identity{}, &Error{Op: "verify", Ref: v.ref, Kind: ErrTemplateUnfit, What: fmt.Sprintf("read the clone's identity (exit %d: %s)", out.ExitCode, strings.TrimSpace(string(out.Stderr))), Err: err}
 	}
-	return ParseIdentity(out), nil
+	return ParseIdentity(string(out.Stdout)), nil
 }
 
 func (v *verification) target(hostKey string) guest.Target {
 	return guest.Target{ID: fmt.Sprint(v.ref.VMID), Name: v.b.verifyName(), Address: v.address.String(), HostKey: hostKey}
 }
 
-func (v *verification) exec(ctx context.Context, script string) (int, string, string, error) {
+// Run implements remote.Runner on the clone.
+func (v *verification) Run(ctx context.Context, s remote.Script) (remote.Result, error) {
 	if v.spec.Enter != nil {
-		out, err := v.spec.Enter(ctx, v.ref.VMID, script)
-		return 0, out, "", err
+		return v.spec.Enter(ctx, v.ref.VMID, s)
 	}
-	r, err := v.b.m.guests.Exec(ctx, v.target(v.first.HostKey), guest.Command{Script: script})
-	return r.ExitCode, string(r.Stdout), string(r.Stderr), err
+	limit := cmp.Or(s.Limit, remote.DefaultLimit)
+	r, err := v.b.m.guests.Exec(ctx, v.target(v.first.HostKey), guest.Command{Script: s.Text, Args: s.Args, Stdin: s.Stdin, StdoutLimit: limit, StderrLimit: limit})
+	return remote.Result{ExitCode: r.ExitCode, Stdout: r.Stdout, Stderr: r.Stderr, Truncated: r.StdoutTruncated}, err
 }
 
 // differs holds the clone's identity against the one that the template had while it was built.

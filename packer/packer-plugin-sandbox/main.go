@@ -12,6 +12,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/post-processor/manifest"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/agents"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/audit"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/harden"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/version"
 )
 
@@ -21,6 +22,7 @@ func main() {
 	set.RegisterBuilder("lxc", new(lxc.Builder))
 	set.RegisterProvisioner("agents", new(agents.Provisioner))
 	set.RegisterProvisioner("audit", new(audit.Provisioner))
+	set.RegisterProvisioner("harden", new(harden.Provisioner))
 	set.RegisterDatasource("template", new(template.Datasource))
 	set.RegisterPostProcessor("manifest", new(manifest.PostProcessor))
 	if err := set.Run(); err != nil {

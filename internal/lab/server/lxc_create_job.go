@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
 )
@@ -39,7 +42,7 @@ func (j *createJob) run() error {
 	if err := t.sleep(delays.Create * 3 / 5); err != nil {
 		return err
 	}
-	if err := j.makeRoot(file.Blob); err != nil {
+	if err := j.makeRoot(s.imageOf(file)); err != nil {
 		return err
 	}
 	j.fillIn()
@@ -90,6 +93,19 @@ func (j *createJob) allocate() error {
 		}
 	}
 	return nil
+}
+
+// imageOf is the engine's image that a template file stands for: "debian-12-standard_12.12-1_amd64.tar.zst" is the engine's
+// debian-12 where it has one. Others, the small ones that labs begin with among them, are its default.
+func (s *Server) imageOf(file *volume) string {
+	if file.Blob != "" || s.engine == nil {
+		return file.Blob
+	}
+	name, _, standard := strings.Cut(path.Base(file.VolID), "-standard")
+	if standard && slices.Contains(s.engine.Images(), name) {
+		return name
+	}
+	return ""
 }
 
 // makeRoot unpacks a template file in the engine.

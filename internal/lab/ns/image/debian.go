@@ -15,7 +15,7 @@ var debianArguments = []string{
 	`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Install-Recommends "false"`, "--dpkgopt=force-unsafe-io",
 	"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
 	"--dpkgopt=path-exclude=/usr/share/info/*",
-	"--include=openssh-server,git,iproute2,procps,ca-certificates,curl,sudo",
+	"--include=openssh-server,git,iproute2,procps,ca-certificates,curl,sudo,nftables,systemd,dbus",
 	`--customize-hook=chroot "$1" useradd --create-home --shell /bin/bash agent`,
 	`--customize-hook=rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname`,
 }

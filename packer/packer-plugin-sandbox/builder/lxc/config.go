@@ -111,6 +111,9 @@ type Config struct {
 	// Boot no clone of the new template. What a clone would have shown (shared host keys, no login) is then found by the first
 	// sandbox. Default: `false`.
 	SkipVerify bool `mapstructure:"skip_verify"`
+	// The grade that the clone's audit must reach, with its configuration on the server: `A+` to `F`. Below it nothing is left of the
+	// build. Default: the audit is shown and keeps nothing back.
+	MinimumGrade string `mapstructure:"minimum_grade"`
 	// How long the clone may take to boot twice. Default: `10m`.
 	VerifyTimeout time.Duration `mapstructure:"verify_timeout"`
 

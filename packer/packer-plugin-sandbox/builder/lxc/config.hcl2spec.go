@@ -120,6 +120,7 @@ type FlatConfig struct {
 	ProviderPublicKeys        []string             `mapstructure:"provider_public_keys" cty:"provider_public_keys" hcl:"provider_public_keys"`
 	ProviderPrivateKeyFile    *string              `mapstructure:"provider_private_key_file" cty:"provider_private_key_file" hcl:"provider_private_key_file"`
 	SkipVerify                *bool                `mapstructure:"skip_verify" cty:"skip_verify" hcl:"skip_verify"`
+	MinimumGrade              *string              `mapstructure:"minimum_grade" cty:"minimum_grade" hcl:"minimum_grade"`
 	VerifyTimeout             *string              `mapstructure:"verify_timeout" cty:"verify_timeout" hcl:"verify_timeout"`
 }
 
@@ -245,6 +246,7 @@ func (*FlatConfig) HCL2Spec() map[string]hcldec.Spec {
 		"provider_public_keys":         &hcldec.AttrSpec{Name: "provider_public_keys", Type: cty.List(cty.String), Required: false},
 		"provider_private_key_file":    &hcldec.AttrSpec{Name: "provider_private_key_file", Type: cty.String, Required: false},
 		"skip_verify":                  &hcldec.AttrSpec{Name: "skip_verify", Type: cty.Bool, Required: false},
+		"minimum_grade":                &hcldec.AttrSpec{Name: "minimum_grade", Type: cty.String, Required: false},
 		"verify_timeout":               &hcldec.AttrSpec{Name: "verify_timeout", Type: cty.String, Required: false},
 	}
 	return s

@@ -3,8 +3,11 @@ package lxc
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/packer-plugin-sdk/multistep"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/remote"
 )
 
 // StepConnectPct connects Packer's communicator through the node.
@@ -15,7 +18,11 @@ func (s *StepConnectPct) Run(ctx context.Context, state multistep.StateBag) mult
 	w, ui := workOf(state)
 	ctx, cancel := context.WithTimeout(ctx, w.config.TaskTimeout)
 	defer cancel()
-	if _, err := w.node.enter(ctx, w.build.Ref().VMID, "true"); err != nil {
+	res, err := w.node.enter(ctx, w.build.Ref().VMID, remote.Script{Text: "true"})
+	if err == nil && res.ExitCode != 0 {
+		err = fmt.Errorf("exit status %d: %s", res.ExitCode, strings.TrimSpace(string(res.Stderr)))
+	}
+	if err != nil {
 		return halt(state, ui, fmt.Errorf("enter the container by pct on node %s: %w", w.config.NodeSSH.NodeSSHHost, err))
 	}
 	state.Put("communicator", &pctCommunicator{node: w.node, vmid: w.build.Ref().VMID})

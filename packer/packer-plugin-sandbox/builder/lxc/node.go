@@ -1,13 +1,16 @@
 package lxc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/remote"
 )
 
 // node is the SSH login on the node that builds, for what the API can't do.
@@ -48,18 +51,21 @@ func pctCommand(vmid int) guest.Command {
 	return guest.Command{Path: "pct", Args: []string{"exec", strconv.Itoa(vmid), "--", "sh", "-c", pctExec}}
 }
 
-// enter runs a script in a container and returns what it prints.
-func (n *node) enter(ctx context.Context, vmid int, script string) (string, error) {
+// enter runs a script in a container.
+func (n *node) enter(ctx context.Context, vmid int, s remote.Script) (remote.Result, error) {
+	var words strings.Builder
+	for _, a := range s.Args {
+		words.WriteString(" " + word(a))
+	}
 	cmd := pctCommand(vmid)
-	cmd.Stdin = strings.NewReader(header(script))
+	cmd.Stdin = io.MultiReader(strings.NewReader(header("set --"+words.String()+"\n"+s.Text)), orEmpty(s.Stdin))
+	cmd.StdoutLimit = cmp.Or(s.Limit, remote.DefaultLimit)
+	cmd.StderrLimit = cmd.StdoutLimit
 	res, err := n.pool.Exec(ctx, n.target, cmd)
 	if err != nil {
-		return "", fmt.Errorf("over the node's SSH: %w", err)
+		return remote.Result{}, fmt.Errorf("over the node's SSH: %w", err)
 	}
-	if res.ExitCode != 0 {
-		return string(res.Stdout), fmt.Errorf("exit status %d: %s", res.ExitCode, strings.TrimSpace(string(res.Stderr)))
-	}
-	return string(res.Stdout), nil
+	return remote.Result{ExitCode: res.ExitCode, Stdout: res.Stdout, Stderr: res.Stderr, Truncated: res.StdoutTruncated}, nil
 }
 
 // rawScript appends the lines on standard input to the configuration of a stopped container that has no snapshots. The

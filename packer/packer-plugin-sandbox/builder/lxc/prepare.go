@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/packer-plugin-sdk/template/config"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/audit"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 )
 
@@ -196,6 +197,14 @@ func (c *Config) checkGuest() (errs []error) {
 	for i, m := range c.MountPoints {
 		if m.StoragePool == "" || m.DiskSize <= 0 || !strings.HasPrefix(m.Path, "/") {
 			add("mount_points[%d] needs storage_pool, disk_size (GiB) and an absolute path; folders of the node (bind mounts) are never part of a template", i)
+		}
+	}
+	if c.MinimumGrade != "" {
+		if _, ok := audit.ParseGrade(c.MinimumGrade); !ok {
+			add("minimum_grade: there is no grade %q; there are %v", c.MinimumGrade, audit.Grades())
+		}
+		if c.SkipVerify || c.SkipConvertToTemplate {
+			add("minimum_grade: nothing is graded with skip_verify or skip_convert_to_template")
 		}
 	}
 	if !c.SkipConvertToTemplate && len(c.ProviderPublicKeys) == 0 {

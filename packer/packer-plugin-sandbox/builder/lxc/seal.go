@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/packer-plugin-sdk/multistep"
 	packersdk "github.com/hashicorp/packer-plugin-sdk/packer"
 
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/audit"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/harden"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/manifest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/commrunner"
@@ -28,6 +30,7 @@ type sealed struct {
 	manifest manifest.Manifest
 	file     []byte
 	summary  sandbox.TemplateSummary
+	record   record
 }
 
 // StepSeal writes the manifest and takes the identity out.
@@ -81,6 +84,15 @@ func (w *work) seal(ctx context.Context, state multistep.StateBag) error {
 	if w.config.SkipConvertToTemplate && len(w.config.ProviderPublicKeys) == 0 {
 		return nil // an ordinary container, which its owner goes on with
 	}
+	if record := w.sealed.record; record.hardened {
+		// What hardening cleans up last: caches, logs, histories, keys of the build.
+		_, err := harden.Seal(ctx, runner, harden.Options{
+			Profile: audit.Profile(record.Profile), AgentUser: record.Agent, SkipPackages: true, ProviderKeys: w.config.ProviderPublicKeys,
+		})
+		if err != nil {
+			return err
+		}
+	}
 	out, err := commrunner.Output(ctx, runner, sealScript, strings.NewReader(keys.String()))
 	if err != nil {
 		return err
@@ -99,7 +111,8 @@ func (w *work) writeManifest(ctx context.Context, runner commrunner.Runner) erro
 		BuildID: w.build.BuildID(), Name: c.TemplateName, BuiltAt: time.Now(), Builder: "packer-plugin-sandbox " + version.PluginVersion.FormattedVersion(),
 		Source: manifest.Source{Kind: source.Kind(), Reference: source.Reference(), Checksum: source.Checksum},
 	}
-	if err := collect(ctx, runner, &m); err != nil {
+	record, err := collect(ctx, runner, &m)
+	if err != nil {
 		return err
 	}
 	file, err := m.Render()
@@ -110,6 +123,6 @@ func (w *work) writeManifest(ctx context.Context, runner commrunner.Runner) erro
 	if err != nil {
 		return err
 	}
-	w.sealed = sealed{manifest: m, file: file, summary: sandbox.SummaryOf(m, file)}
+	w.sealed = sealed{manifest: m, file: file, summary: sandbox.SummaryOf(m, file), record: record}
 	return nil
 }

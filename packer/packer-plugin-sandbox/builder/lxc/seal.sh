@@ -7,24 +7,23 @@ units=/etc/systemd/system
 if [ -d "$units" ] && ! grep -qs ssh-keygen "$units"/*.wants/* "$units"/*.requires/*; then
   (
     umask 022
-    cat >"$units/sandbox-host-keys.service" <<'UNIT'
+    cat >"$units/sandbox-firstboot.service" <<'UNIT'
 [Unit]
-Description=Make SSH host keys where there are none
+Description=SSH host keys of this sandbox
 ConditionPathExists=!/etc/ssh/ssh_host_ed25519_key
-DefaultDependencies=no
-After=systemd-remount-fs.service
-Before=ssh.service sshd.service ssh.socket sshd.socket
+After=local-fs.target
+Before=ssh.service ssh.socket sshd.service sshd.socket
 
 [Service]
 Type=oneshot
-ExecStart=/usr/bin/ssh-keygen -A
 RemainAfterExit=yes
+ExecStart=/usr/bin/ssh-keygen -A
 
 [Install]
 WantedBy=multi-user.target
 UNIT
     mkdir -p "$units/multi-user.target.wants"
-    ln -sf ../sandbox-host-keys.service "$units/multi-user.target.wants/sandbox-host-keys.service"
+    ln -sf ../sandbox-firstboot.service "$units/multi-user.target.wants/sandbox-firstboot.service"
   )
 fi
 

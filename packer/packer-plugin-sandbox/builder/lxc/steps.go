@@ -143,41 +143,6 @@ func (s *StepConvert) Run(ctx context.Context, state multistep.StateBag) multist
 // Cleanup does nothing: StepCreate removes the template too.
 func (s *StepConvert) Cleanup(multistep.StateBag) {}
 
-// StepVerify proves the template by a clone.
-type StepVerify struct{}
-
-// Run boots a clone twice.
-func (s *StepVerify) Run(ctx context.Context, state multistep.StateBag) multistep.StepAction {
-	w, ui := workOf(state)
-	ui.Say("Proving it: a clone boots twice, with a host key and a machine id of its own")
-	ctx, cancel := context.WithTimeout(ctx, w.config.VerifyTimeout)
-	defer cancel()
-	spec := sandbox.VerifySpec{Before: w.before}
-	if w.config.Comm.Type == pct || !w.canLogIn() {
-		if w.config.NodeSSH.wanted() {
-			spec.Enter = w.node.enter
-		}
-	}
-	if spec.Enter == nil && !w.canLogIn() {
-		return halt(state, ui, fmt.Errorf("nobody can log in to the clone that is to prove the template: set provider_private_key_file (or SANDBOX_GUEST_SSH_PRIVATE_KEY), the node's SSH, or skip_verify = true"))
-	}
-	if _, err := w.build.Verify(ctx, spec); err != nil {
-		w.tell(ui)
-		return halt(state, ui, err)
-	}
-	w.tell(ui)
-	return multistep.ActionContinue
-}
-
-// Cleanup does nothing: the clone is gone when Run returns.
-func (s *StepVerify) Cleanup(multistep.StateBag) {}
-
-// canLogIn says whether there is a key to log in to clones with.
-func (w *work) canLogIn() bool {
-	g, err := w.config.login().Guest()
-	return err == nil && (g.Auth.PrivateKey != "" || g.Auth.PrivateKeyFile != "" || g.Auth.Agent)
-}
-
 // StepFinish marks the template as ready and removes what it replaces.
 type StepFinish struct{}
 

@@ -3,7 +3,6 @@ package lxc
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -131,27 +130,6 @@ func (w *work) sshConfig(state multistep.StateBag) (*ssh.ClientConfig, error) {
 		return nil
 	}
 	return cfg, nil
-}
-
-// inside runs a shell script as root in the container, by Packer's communicator.
-func (w *work) inside(ctx context.Context, state multistep.StateBag, script string) (string, error) {
-	comm, ok := state.Get("communicator").(packersdk.Communicator)
-	if !ok {
-		return "", errors.New("there is no communicator")
-	}
-	command := "sh"
-	if w.config.Comm.Type == "ssh" && w.config.Comm.SSHUsername != "root" {
-		command = "sudo -n sh"
-	}
-	var stdout, stderr bytes.Buffer
-	cmd := &packersdk.RemoteCmd{Command: command, Stdin: strings.NewReader(script), Stdout: &stdout, Stderr: &stderr}
-	if err := comm.Start(ctx, cmd); err != nil {
-		return "", err
-	}
-	if code := cmd.Wait(); code != 0 {
-		return stdout.String(), fmt.Errorf("exit status %d: %s", code, strings.TrimSpace(stderr.String()))
-	}
-	return stdout.String(), nil
 }
 
 // close ends what the build has open.

@@ -63,7 +63,7 @@ func (p *PostProcessor) PostProcess(_ context.Context, ui packersdk.Ui, artifact
 	}
 	ui.Say(fmt.Sprintf("Manifest: %s; bill of materials: %s (%d agents, %d packages)", output, sbom, len(m.Agents), len(m.Packages)))
 	// The template itself goes on, whatever keep_input_artifact says: without it there is nothing to be described.
-	return &described{Artifact: artifact, files: []string{output, sbom}}, true, true, nil
+	return &described{id: artifact.Id(), name: name, files: []string{output, sbom}}, true, true, nil
 }
 
 func write(path string, text []byte) error {
@@ -73,14 +73,32 @@ func write(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o644) //nolint:gosec // for others to read
 }
 
-// described is the template with the files that describe it.
+// described are the files that describe a template. They outlive the plugin that holds the template's own artifact, so
+// all of it is their own.
 type described struct {
-	packersdk.Artifact
+	id    string
+	name  string
 	files []string
 }
 
+var _ packersdk.Artifact = (*described)(nil)
+
+// BuilderId is the post-processor's.
+func (d *described) BuilderId() string { return "agentsandbox.sandbox.manifest" }
+
+// Id is the template's.
+func (d *described) Id() string { return d.id } //nolint:revive // Packer's name
+
 // Files are the manifest and the bill of materials.
 func (d *described) Files() []string { return d.files }
+
+// String says what is where.
+func (d *described) String() string {
+	return fmt.Sprintf("Manifest of template %s (%s): %s; bill of materials: %s", d.id, d.name, d.files[0], d.files[1])
+}
+
+// State has nothing.
+func (d *described) State(string) any { return nil }
 
 // Destroy removes the files, not the template.
 func (d *described) Destroy() error {
