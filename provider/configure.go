@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/agentrun"
@@ -30,6 +31,7 @@ func (p *sandboxProvider) Configure(ctx context.Context, req provider.ConfigureR
 	s := &settler{getenv: p.getenv, diags: &resp.Diagnostics}
 	connection := settleConnection(s, m)
 	settings := settleSettings(ctx, s, m)
+	settings.Node = settleNode(ctx, s, m, connection.Endpoint)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -242,9 +244,16 @@ func addConnectionErrors(diags *diag.Diagnostics, err error) {
 func secretsOf(connection pve.Config, settings sandbox.Settings) []string {
 	// Of a token, the part behind the "=" is the secret; alone it must be masked too.
 	_, uuid, _ := strings.Cut(connection.Token, "=")
-	secrets := []string{connection.Token, uuid, connection.Password, connection.OTP, settings.Guest.Auth.PrivateKey}
-	if jump := settings.Guest.ProxyJump; jump != nil {
-		secrets = append(secrets, jump.Auth.PrivateKey)
+	secrets := []string{connection.Token, uuid, connection.Password, connection.OTP}
+	logins := []guest.Config{settings.Guest}
+	if settings.Node != nil {
+		logins = append(logins, settings.Node.SSH)
+	}
+	for _, login := range logins {
+		secrets = append(secrets, login.Auth.PrivateKey)
+		if jump := login.ProxyJump; jump != nil {
+			secrets = append(secrets, jump.Auth.PrivateKey)
+		}
 	}
 	return secrets
 }

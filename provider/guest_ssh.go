@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,29 +13,56 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
 )
 
 var systemGetenv = os.Getenv
 
 func settleGuest(ctx context.Context, s *settler, m model) guest.Config {
-	g := open[guestSSHModel](ctx, s, "guest_ssh", m.GuestSSH)
-	login := guest.Config{
-		Username: s.text("guest_ssh.username", g.Username),
-		Auth: guest.Auth{
-			PrivateKey: settleKey(s, "guest_ssh", g.PrivateKey, g.PrivateKeyFile),
-			Agent:      s.truth("guest_ssh.agent", g.Agent),
-		},
-		Port:    s.number("guest_ssh.port", g.Port),
-		Timeout: settleTimeout(s, "guest_ssh.timeout", s.text("guest_ssh.timeout", g.Timeout)),
+	return settleLogin(ctx, s, "guest_ssh", open[guestSSHModel](ctx, s, "guest_ssh", m.GuestSSH))
+}
+
+// settleNode reads node_ssh; nil where neither the block nor a variable says anything of it.
+func settleNode(ctx context.Context, s *settler, m model, endpoint string) *sandbox.NodeAccess {
+	n := open[nodeSSHModel](ctx, s, "node_ssh", m.NodeSSH)
+	access := &sandbox.NodeAccess{
+		SSH:      settleLogin(ctx, s, "node_ssh", n.guestSSHModel),
+		Hosts:    s.pairs("node_ssh.hosts", n.Hosts),
+		HostKeys: s.pairs("node_ssh.host_keys", n.HostKeys),
 	}
-	j := open[proxyJumpModel](ctx, s, "guest_ssh.proxy_jump", g.ProxyJump)
+	if m.NodeSSH.IsNull() && access.SSH.Auth == (guest.Auth{}) && len(access.Hosts) == 0 || len(s.unknown) > 0 {
+		return nil
+	}
+	if u, err := url.Parse(endpoint); err == nil {
+		access.DefaultHost = u.Hostname()
+	}
+	if len(access.HostKeys) == 0 {
+		s.diags.AddAttributeWarning(base.AttributePath("node_ssh.host_keys"), "The nodes' keys are not pinned",
+			"Without host_keys, a node is believed at the first contact of every run, and somebody who poses as it could be told what is meant for it. "+
+				"`ssh-keyscan <node>` shows its key, to be compared with the node's own /etc/ssh/ssh_host_ed25519_key.pub.")
+	}
+	return access
+}
+
+// settleLogin reads guest_ssh or node_ssh, named by parent.
+func settleLogin(ctx context.Context, s *settler, parent string, g guestSSHModel) guest.Config {
+	login := guest.Config{
+		Username: s.text(parent+".username", g.Username),
+		Auth: guest.Auth{
+			PrivateKey: settleKey(s, parent, g.PrivateKey, g.PrivateKeyFile),
+			Agent:      s.truth(parent+".agent", g.Agent),
+		},
+		Port:    s.number(parent+".port", g.Port),
+		Timeout: settleTimeout(s, parent+".timeout", s.text(parent+".timeout", g.Timeout)),
+	}
+	j := open[proxyJumpModel](ctx, s, parent+".proxy_jump", g.ProxyJump)
 	jump := guest.ProxyJump{
-		Host:     s.text("guest_ssh.proxy_jump.host", j.Host),
-		Port:     s.number("guest_ssh.proxy_jump.port", j.Port),
-		Username: s.text("guest_ssh.proxy_jump.username", j.Username),
-		HostKey:  s.text("guest_ssh.proxy_jump.host_key", j.HostKey),
-		Auth:     guest.Auth{PrivateKey: settleKey(s, "guest_ssh.proxy_jump", j.PrivateKey, j.PrivateKeyFile)},
+		Host:     s.text(parent+".proxy_jump.host", j.Host),
+		Port:     s.number(parent+".proxy_jump.port", j.Port),
+		Username: s.text(parent+".proxy_jump.username", j.Username),
+		HostKey:  s.text(parent+".proxy_jump.host_key", j.HostKey),
+		Auth:     guest.Auth{PrivateKey: settleKey(s, parent+".proxy_jump", j.PrivateKey, j.PrivateKeyFile)},
 	}
 	if len(s.unknown) > 0 {
 		return login
@@ -47,19 +75,19 @@ func settleGuest(ctx context.Context, s *settler, m model) guest.Config {
 		case g.Agent.IsNull():
 			login.Auth.Agent = false
 		default:
-			addSettingError(s.diags, "guest_ssh.agent", "is set beside a private key: give one of them")
+			addSettingError(s.diags, parent+".agent", "is set beside a private key: give one of them")
 		}
 	}
 	switch {
 	case jump.Host != "":
 		if jump.HostKey == "" {
-			s.diags.AddAttributeWarning(base.AttributePath("guest_ssh.proxy_jump.host_key"), "The jump host's key is not pinned",
+			s.diags.AddAttributeWarning(base.AttributePath(parent+".proxy_jump.host_key"), "The jump host's key is not pinned",
 				fmt.Sprintf("Without host_key, %s is believed at the first contact of every run, and somebody who poses as it could read everything. "+
 					"`ssh-keyscan %s` shows its key, to be compared with the host's own /etc/ssh/ssh_host_ed25519_key.pub.", jump.Host, jump.Host))
 		}
 		login.ProxyJump = &jump
 	case !g.ProxyJump.IsNull():
-		addSettingError(s.diags, "guest_ssh.proxy_jump.host", "is missing")
+		addSettingError(s.diags, parent+".proxy_jump.host", "is missing")
 	}
 	return login
 }

@@ -28,6 +28,7 @@ type model struct {
 	Storage      types.String `tfsdk:"storage"`
 	Bridge       types.String `tfsdk:"bridge"`
 	GuestSSH     types.Object `tfsdk:"guest_ssh"`
+	NodeSSH      types.Object `tfsdk:"node_ssh"`
 	MaxClones    types.Int64  `tfsdk:"max_clones"`
 
 	ManagementCIDRs types.List   `tfsdk:"management_cidrs"`
@@ -53,6 +54,13 @@ type guestSSHModel struct {
 	Port           types.Int64  `tfsdk:"port"`
 	Timeout        types.String `tfsdk:"timeout"`
 	ProxyJump      types.Object `tfsdk:"proxy_jump"`
+}
+
+// nodeSSHModel is node_ssh: the same login, and where the nodes are.
+type nodeSSHModel struct {
+	guestSSHModel
+	Hosts    types.Map `tfsdk:"hosts"`
+	HostKeys types.Map `tfsdk:"host_keys"`
 }
 
 type proxyJumpModel struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/datacenterfirewall"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/diagnostics"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/exec"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/exposure"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/firewall"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
@@ -80,6 +81,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		container.NewResource,
 		datacenterfirewall.NewResource,
 		exec.NewResource,
+		exposure.NewResource,
 		file.NewResource,
 		firewall.NewResource,
 		nodeguard.NewResource,
@@ -98,6 +100,7 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 		cluster.NewDataSource,
 		container.NewDataSource,
 		diagnostics.NewDataSource,
+		exposure.NewDataSource,
 		file.NewDataSource,
 		preflight.NewDataSource,
 		secrets.NewDataSource,

@@ -68,27 +68,58 @@ func providerSchema() schema.Schema {
 				Validators:  []validator.List{listvalidator.UniqueValues()},
 			},
 			"firewall_settle": text("firewall_settle", "How long after a write the server's firewall rules are trusted to bite, as a duration such as `15s`. Proxmox VE compiles them every 10 seconds; until then a new container's interface is held down. Default `11s`."),
-			"guest_ssh": nested("How containers are reached over SSH.", map[string]schema.Attribute{
-				"username": text("guest_ssh.username", "User to log in as. Default `root`; other users can't set authorized keys or files of others."),
-				"private_key": secret("guest_ssh.private_key", "Private key in OpenSSH or PEM form, not encrypted. The template must carry its public key.",
-					stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key_file"))),
-				"private_key_file": text("guest_ssh.private_key_file", "File that holds the private key; a leading `~/` is the home folder. A file that others can read warns."),
-				"agent":            flag("guest_ssh.agent", "Use the keys of the agent at `SSH_AUTH_SOCK`. Default `false`."),
-				"port":             number("guest_ssh.port", fmt.Sprintf("Port of the containers' SSH server. Default %d.", guest.DefaultPort), 1, maxPort),
-				"timeout":          text("guest_ssh.timeout", fmt.Sprintf("How long a started container may take until a login succeeds, as a Go duration such as `\"90s\"`. Default `%s`. The resource's own timeouts bound it too.", base.ShortDuration(guest.DefaultTimeout)), base.Duration()),
-				"proxy_jump": nested("SSH host that the containers are reached through, when they can't be reached directly: a node with their bridge, for example. The host only forwards TCP connections.", map[string]schema.Attribute{
-					"host":     text("guest_ssh.proxy_jump.host", "Name or address of the jump host. Required for a jump."),
-					"port":     number("guest_ssh.proxy_jump.port", fmt.Sprintf("Port of its SSH server. Default %d.", guest.DefaultPort), 1, maxPort),
-					"username": text("guest_ssh.proxy_jump.username", "User to log in as there. Default `guest_ssh.username`."),
-					"host_key": text("guest_ssh.proxy_jump.host_key", "Public key of the jump host, as in `known_hosts` without the name: `ssh-ed25519 AAAA…`. Without it the host is believed at the first contact of every run, which warns."),
-					"private_key": secret("guest_ssh.proxy_jump.private_key", "Private key for the jump host. Default the key for the containers.",
-						stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key_file"))),
-					"private_key_file": text("guest_ssh.proxy_jump.private_key_file", "File that holds the private key for the jump host."),
-				}),
-			}),
+			"guest_ssh": nested("How containers are reached over SSH.", loginAttributes("guest_ssh", login{
+				who: "the containers", username: "User to log in as. Default `root`; other users can't set authorized keys or files of others.",
+				key: "The template must carry its public key.", timeout: "How long a started container may take until a login succeeds",
+				jump: "SSH host that the containers are reached through, when they can't be reached directly: a node with their bridge, for example. The host only forwards TCP connections.",
+			})),
+			"node_ssh":   nested("How nodes are reached over SSH, for what the API can't do: port exposures.", nodeAttributes()),
 			"max_clones": number("max_clones", fmt.Sprintf("Clones under way at once per storage. Per template it is always one, because the server locks the source of a clone. Default %d.", sandbox.DefaultMaxClones), 1, 1000),
 		},
 	}
+}
+
+// login is what differs between the descriptions of guest_ssh and node_ssh.
+type login struct{ who, username, key, timeout, jump string }
+
+func loginAttributes(parent string, l login) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"username": text(parent+".username", l.username),
+		"private_key": secret(parent+".private_key", "Private key in OpenSSH or PEM form, not encrypted. "+l.key,
+			stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key_file"))),
+		"private_key_file": text(parent+".private_key_file", "File that holds the private key; a leading `~/` is the home folder. A file that others can read warns."),
+		"agent":            flag(parent+".agent", "Use the keys of the agent at `SSH_AUTH_SOCK`. Default `false`."),
+		"port":             number(parent+".port", fmt.Sprintf("Port of the SSH server of %s. Default %d.", l.who, guest.DefaultPort), 1, maxPort),
+		"timeout":          text(parent+".timeout", fmt.Sprintf("%s, as a Go duration such as `\"90s\"`. Default `%s`. The resource's own timeouts bound it too.", l.timeout, base.ShortDuration(guest.DefaultTimeout)), base.Duration()),
+		"proxy_jump": nested(l.jump, map[string]schema.Attribute{
+			"host":     text(parent+".proxy_jump.host", "Name or address of the jump host. Required for a jump."),
+			"port":     number(parent+".proxy_jump.port", fmt.Sprintf("Port of its SSH server. Default %d.", guest.DefaultPort), 1, maxPort),
+			"username": text(parent+".proxy_jump.username", fmt.Sprintf("User to log in as there. Default `%s.username`.", parent)),
+			"host_key": text(parent+".proxy_jump.host_key", "Public key of the jump host, as in `known_hosts` without the name: `ssh-ed25519 AAAA…`. Without it the host is believed at the first contact of every run, which warns."),
+			"private_key": secret(parent+".proxy_jump.private_key", "Private key for the jump host. Default the key for "+l.who+".",
+				stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key_file"))),
+			"private_key_file": text(parent+".proxy_jump.private_key_file", "File that holds the private key for the jump host."),
+		}),
+	}
+}
+
+func nodeAttributes() map[string]schema.Attribute {
+	attributes := loginAttributes("node_ssh", login{
+		who: "the nodes", username: "User to log in as: `root` (default), or the restricted login that `examples/bootstrap` makes, `sandbox-node`, which can do nothing but port exposures.",
+		key: "The node must have its public key.", timeout: "How long a node may take until a login succeeds",
+		jump: "SSH host that the nodes are reached through, when they can't be reached directly.",
+	})
+	attributes["hosts"] = schema.MapAttribute{
+		MarkdownDescription: describe("node_ssh.hosts", "Addresses of the nodes by their names, as `host` or `host:port`. Default, on a cluster of one node: the host of `endpoint`. In the variable as `pve1=192.0.2.10,pve2=192.0.2.11`."),
+		ElementType:         types.StringType,
+		Optional:            true,
+	}
+	attributes["host_keys"] = schema.MapAttribute{
+		MarkdownDescription: describe("node_ssh.host_keys", "Public SSH host keys of the nodes by their names: `ssh-ed25519 AAAA…`. Without them a node is believed at the first contact of every run, which warns. In the variable as `pve1=ssh-ed25519 AAAA…,pve2=…`."),
+		ElementType:         types.StringType,
+		Optional:            true,
+	}
+	return attributes
 }
 
 // describe ends a description with the attribute's variables.

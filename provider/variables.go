@@ -125,6 +125,36 @@ func (s *settler) list(attribute string, v types.List) []string {
 	return out
 }
 
+// pairs reads a variable of the form "name=value,name=value".
+func (s *settler) pairs(attribute string, v types.Map) map[string]string {
+	if s.configured(attribute, v) {
+		out := map[string]string{}
+		for name, element := range v.Elements() {
+			text, ok := element.(types.String)
+			if !ok || text.IsUnknown() {
+				s.unknown = append(s.unknown, attribute)
+				return nil
+			}
+			out[name] = text.ValueString()
+		}
+		return out
+	}
+	value, variable, ok := s.fromEnvironment(attribute)
+	if !ok {
+		return nil
+	}
+	out := map[string]string{}
+	for _, item := range strings.Split(value, ",") {
+		name, text, found := strings.Cut(strings.TrimSpace(item), "=")
+		if !found || name == "" || text == "" {
+			s.refuse(attribute, variable, value, "of the form name=value,name=value")
+			return nil
+		}
+		out[name] = text
+	}
+	return out
+}
+
 // refuse reports a variable of the wrong form. The value is shown: no secret has a form to be of.
 func (s *settler) refuse(attribute, variable, value, want string) {
 	s.diags.AddAttributeError(base.AttributePath(attribute), "Invalid environment variable",

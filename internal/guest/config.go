@@ -22,6 +22,9 @@ type Config struct {
 	ProxyJump *ProxyJump
 	// Timing tunes waiting; zero values mean defaults. For tests, mostly.
 	Timing Timing
+	// Setting is the user's setting that all this comes from, for messages;
+	// "guest_ssh" when empty.
+	Setting string
 }
 
 // Auth names a private key. At most one of the three may be set; with none,
@@ -52,6 +55,8 @@ type ProxyJump struct {
 	// Auth is the key for the jump host; Config.Auth when empty.
 	Auth Auth
 }
+
+const defaultSetting = "guest_ssh"
 
 // DefaultTimeout is how long WaitReady climbs when Config.Timeout is 0.
 const DefaultTimeout = 2 * time.Minute
@@ -110,6 +115,7 @@ func (t Timing) withDefaults() Timing {
 }
 
 func (c Config) withDefaults() Config {
+	c.Setting = cmp.Or(c.Setting, defaultSetting)
 	c.Username = cmp.Or(c.Username, "root")
 	c.Port = cmp.Or(c.Port, DefaultPort)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)

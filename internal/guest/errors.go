@@ -26,6 +26,8 @@ type NotReady struct {
 	Attempts int
 	// Ended is the context's error when that ended the wait; else nil.
 	Ended error
+
+	plain bool // the remedies are those of guests, and this is none
 }
 
 func (e *NotReady) Error() string {
@@ -41,7 +43,7 @@ func (e *NotReady) Error() string {
 	if e.Ended != nil && !errors.Is(e.Cause, e.Ended) {
 		fmt.Fprintf(&b, " (stopped waiting: %v)", e.Ended)
 	}
-	if remedy := e.remedy(); remedy != "" {
+	if remedy := e.remedy(); remedy != "" && !e.plain {
 		b.WriteString(". " + remedy)
 	}
 	return b.String()
@@ -100,6 +102,9 @@ func (e *AuthRefused) Error() string {
 	}
 	if e.Jump {
 		return text + fmt.Sprintf(". Add the public key to %s on the jump host, or set %s to a key that it trusts", authorizedKeysOf(e.Username), e.Setting)
+	}
+	if strings.HasPrefix(e.Setting, "node_ssh") {
+		return text + fmt.Sprintf(". Add the public key to %s on the node, or set %s to a key that it trusts", authorizedKeysOf(e.Username), e.Setting)
 	}
 	return text + fmt.Sprintf(". The template must carry the public key in %s (owned by that user, mode 0600, in a folder with mode 0700), the account must not be locked, "+
 		"and its sshd must allow the login (PermitRootLogin prohibit-password, PubkeyAuthentication yes); or set %s to a key that it trusts",

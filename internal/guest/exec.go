@@ -14,8 +14,12 @@ import (
 // DefaultOutputLimit is how much of each output stream a Result keeps, in bytes.
 const DefaultOutputLimit = 1 << 20
 
-// Command is what to run in a guest. Either Path (with Args) or Script is set.
+// Command is what to run in a guest. Either Path (with Args) or Script is set, or Line alone.
 type Command struct {
+	// Line is sent as it is, for a key with a forced command, which reads it from
+	// SSH_ORIGINAL_COMMAND. Anybody there can see it: no secrets. Such a command
+	// can't be told to stop; when ctx ends, the session is closed.
+	Line string
 	// Path is the program, looked up in the guest's PATH when it has no slash.
 	Path string
 	// Args are its arguments. In the guest everybody can see them: no secrets.

@@ -37,7 +37,7 @@ func loadIdentity(auth Auth, setting string) (*identity, []Warning, error) {
 		return nil, nil, fmt.Errorf("%s names more than one key: set one of private_key, private_key_file and agent", setting)
 	case named == 0:
 		id.signers = func() ([]ssh.Signer, error) {
-			return nil, fmt.Errorf("%w: set %s.private_key_file (or private_key, or agent = true) to a key that the guests' authorized_keys hold", ErrNoKey, setting)
+			return nil, fmt.Errorf("%w: set %s.private_key_file (or private_key, or agent = true) to a key that the authorized_keys there hold", ErrNoKey, setting)
 		}
 		return id, nil, nil
 	case auth.Agent:

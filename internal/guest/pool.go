@@ -39,9 +39,9 @@ type pooled struct {
 func NewPool(cfg Config) (*Pool, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Port < 1 || cfg.Port > 65535 {
-		return nil, fmt.Errorf("guest_ssh.port: %d is not a TCP port (1-65535)", cfg.Port)
+		return nil, fmt.Errorf("%s.port: %d is not a TCP port (1-65535)", cfg.Setting, cfg.Port)
 	}
-	id, warnings, err := loadIdentity(cfg.Auth, "guest_ssh")
+	id, warnings, err := loadIdentity(cfg.Auth, cfg.Setting)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func NewPool(cfg Config) (*Pool, error) {
 		jumpID := id
 		if cfg.ProxyJump.Auth != cfg.Auth {
 			var more []Warning
-			if jumpID, more, err = loadIdentity(cfg.ProxyJump.Auth, "guest_ssh.proxy_jump"); err != nil {
+			if jumpID, more, err = loadIdentity(cfg.ProxyJump.Auth, cfg.Setting+".proxy_jump"); err != nil {
 				return nil, err
 			}
 			warnings = append(warnings, more...)
@@ -263,7 +263,7 @@ func (p *Pool) notReady(target Target, at *attempt, err error) error {
 }
 
 func (p *Pool) newNotReady(target Target, rung Rung, cause error) *NotReady {
-	e := &NotReady{Target: target, Rung: rung, Address: target.address(p.cfg.Port), Cause: cause, Attempts: 1}
+	e := &NotReady{Target: target, Rung: rung, Address: target.address(p.cfg.Port), Cause: cause, Attempts: 1, plain: p.cfg.Setting != defaultSetting}
 	if p.jump != nil {
 		e.Through = p.jump.address()
 	}

@@ -27,6 +27,12 @@ var (
 // encode returns the command line that sshd is given and the header line that
 // goes first over standard input. Errors never show values.
 func (c Command) encode(login string) (line, header string, err error) {
+	if c.Line != "" {
+		if c.Path != "" || c.Script != "" || len(c.Env) > 0 || c.Dir != "" || c.User != "" || strings.ContainsAny(c.Line, "\x00\n") {
+			return "", "", errors.New("a line that is sent as it is goes with nothing else, and is one line")
+		}
+		return c.Line, "", nil
+	}
 	if (c.Path == "") == (c.Script == "") {
 		return "", "", errors.New("either a program (path) or a script must be given, not both")
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/engine"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/node"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/server"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sshnode"
 )
@@ -94,6 +95,7 @@ type Lab struct {
 	engine  engine.Engine
 	own     bool // the engine is ours to close
 	node    *sshnode.Node
+	machine *node.Node
 	keys    keys
 	control *control.Client
 	settle  time.Duration
@@ -146,8 +148,9 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 			})
 		})
 	}
+	l.machine = node.New(node.Options{Clock: clock, Dial: l.engine.Dial, Address: netip.PrefixFrom(AddressGateway, AddressCIDR.Bits())})
 	l.node, err = sshnode.Start(sshnode.Options{
-		Dial: l.engine.Dial, AuthorizedKeys: []string{l.keys.authorized()}, HostKey: l.keys.node(),
+		Dial: l.engine.Dial, AuthorizedKeys: []string{l.keys.authorized()}, HostKey: l.keys.node(), Exec: l.machine.Exec,
 	})
 	if err != nil {
 		return err
@@ -177,6 +180,9 @@ func (l *Lab) Close() error {
 	}
 	if l.node != nil {
 		errs = append(errs, l.node.Close())
+	}
+	if l.machine != nil {
+		l.machine.Close()
 	}
 	if l.server != nil {
 		errs = append(errs, l.server.Close())
@@ -235,6 +241,12 @@ func (l *Lab) SSHHostKey() string {
 	line := string(ssh.MarshalAuthorizedKey(l.node.HostKey()))
 	return line[:len(line)-1]
 }
+
+// Node is the node's machine behind the SSH node: its units, its ports, its Tailscale.
+func (l *Lab) Node() *node.Node { return l.machine }
+
+// SSHNode is the SSH server itself: more keys, and its faults.
+func (l *Lab) SSHNode() *sshnode.Node { return l.node }
 
 // FirewallSettle is how long after a write this lab's firewall has surely compiled it: for the provider's firewall_settle.
 func (l *Lab) FirewallSettle() time.Duration { return l.settle }

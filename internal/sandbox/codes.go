@@ -63,7 +63,7 @@ func CodeOf(err error) Code {
 
 // codePrecedence are the codes that win when an error is of several kinds: what the domain concluded says more than
 // the message that it concluded it from.
-var codePrecedence = []Code{"SBX601", "SBX602", "SBX603", "SBX604", "SBX605", "SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
+var codePrecedence = []Code{"SBX601", "SBX602", "SBX603", "SBX604", "SBX605", "SBX702", "SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
 
 func is(kinds ...error) func(error) bool {
 	return func(err error) bool {
@@ -142,7 +142,7 @@ var codes = []CodeInfo{
 	{"SBX304", "No id is free, or the id is taken", "The range is used up, or another guest has the wanted id.",
 		"Widen `vmid_range`, remove containers that are not needed, or leave `vmid` out.", either(is(ErrNoFreeID), means(pve.GuestExists))},
 	{"SBX305", "The name is taken", "An object with that name exists and was not made by this resource.",
-		"Choose another name, or import the object.", either(is(ErrSnapshotExists, ErrWorkspaceExists, ErrGroupExists, ErrGuardExists, ErrPoolExists), means(pve.AlreadyExists, pve.SnapshotExists))},
+		"Choose another name, or import the object.", either(is(ErrSnapshotExists, ErrWorkspaceExists, ErrGroupExists, ErrGuardExists, ErrPoolExists, ErrExposureExists), means(pve.AlreadyExists, pve.SnapshotExists))},
 	{"SBX306", "Something that is named does not exist", "A node, storage, volume, bridge, Proxmox pool, snapshot or template is missing, or hidden from the identity.",
 		"Check the name; `sandbox_preflight` shows nodes, storages and bridges as the identity sees them.",
 		either(is(ErrNoSnapshot, ErrNoHolder, ErrNoVolume, ErrNoTemplate), means(pve.NoSuchNode, pve.NoSuchStorage, pve.NoSuchVolume, pve.NoSuchSnapshot, pve.NoSuchBridge, pve.NoSuchPool, pve.NoSuchObject, pve.NoSuchTarget))},
@@ -215,6 +215,13 @@ var codes = []CodeInfo{
 	// 7xx: secrets and ports.
 	{"SBX701", "The secrets can't be read", "A source is missing, can't be decrypted or parsed, or a name is missing or there twice. Values are never shown.",
 		"The message names the source and the line or name.", as[*secrets.Error]},
+
+	{"SBX702", "The node could not be told", "Port exposures are made on the node over SSH (`node_ssh`). It could not be reached, or it refused or failed to do what was asked.",
+		"The message has what SSH, systemd or Tailscale said. Check `node_ssh` (`hosts`, key, user); a node is prepared by `examples/bootstrap` or by a login as root.", is(ErrNodeSSH)},
+	{"SBX703", "The node can't be reached over SSH: `node_ssh` is missing", "Port exposures are made on the node itself, which the API can't do.",
+		"Set `node_ssh` in the provider block.", is(ErrNoNodeSSH)},
+	{"SBX704", "The node's port is taken", "Another exposure or another program listens there; the message names it.",
+		"Choose another `host_port`, or leave it out to be given a free one.", is(ErrPortTaken)},
 
 	// 8xx: the run. They come late: most failures above end a wait too.
 	{"SBX801", "Time ran out", "The limit of the operation was reached.", "Raise the resource's `timeouts`; the next apply goes on from what is there.", is(context.DeadlineExceeded)},

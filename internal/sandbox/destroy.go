@@ -27,6 +27,7 @@ func (m *Manager) Destroy(ctx context.Context, ref Ref, pendingUPID string) ([]W
 		err = nil
 	}
 	if err == nil {
+		m.dropExposures(ctx, ref, w)
 		m.ids.spend(ref.VMID)
 		m.settled.Delete(ref.VMID)
 		m.guests.Forget(target(ref, Sandbox{}, ""))

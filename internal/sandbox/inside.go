@@ -132,7 +132,12 @@ func unreached(ref Ref, err error) error {
 }
 
 // Close ends what the manager holds open.
-func (m *Manager) Close() error { return m.guests.Close() }
+func (m *Manager) Close() error {
+	if m.node != nil {
+		_ = m.node.pool.Close()
+	}
+	return m.guests.Close()
+}
 
 // DialGuest connects to an address of a guest, over the jump host where there is one.
 func (m *Manager) DialGuest(ctx context.Context, address string) (net.Conn, error) {

@@ -71,6 +71,7 @@ func newClaim() string {
 type Manager struct {
 	pve      *pve.Client
 	guests   *guest.Pool
+	node     *nodeShell // nil where node_ssh isn't configured
 	settings Settings
 	clock    Clock
 	newClaim func() string
@@ -113,6 +114,10 @@ type Manager struct {
 	shapes   sync.Map
 	// claiming holds the ids of members that a claim of this process is trying.
 	claiming sync.Map
+	// exposing lets one exposure at a time be made on a node; exposed are those
+	// that were made here.
+	exposing nodeLocks
+	exposed  names
 }
 
 // NewManager makes a manager. It sends no request. Settings that contradict
@@ -125,8 +130,12 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 	if err != nil {
 		return nil, err
 	}
+	node, err := newNodeShell(settings.Node)
+	if err != nil {
+		return nil, err
+	}
 	m := &Manager{
-		pve: client, guests: guests, settings: settings.withDefaults(),
+		pve: client, guests: guests, node: node, settings: settings.withDefaults(),
 		clock: options.Clock, newClaim: options.NewClaim, jitter: options.Jitter, lookup: options.Lookup, log: options.Logger,
 	}
 	m.ids = newIDPool(m.settings.VMIDs)

@@ -74,6 +74,8 @@ type Settings struct {
 
 	// Guest is how containers are reached over SSH.
 	Guest guest.Config
+	// Node is how nodes are reached over SSH; nil means that they aren't.
+	Node *NodeAccess
 
 	// Management are the networks that may reach the sandboxes' SSH. Where the
 	// guests are reached directly, our own address is added.

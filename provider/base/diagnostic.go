@@ -117,8 +117,9 @@ func withCode(text string, code sandbox.Code) string {
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	first, size := utf8.DecodeRuneInString(s)
-	// A method or a quoted name at the beginning stays as it is.
-	if unicode.IsLower(first) {
+	// A method, a quoted name or an attribute at the beginning stays as it is.
+	word, _, _ := strings.Cut(s, " ")
+	if unicode.IsLower(first) && !strings.Contains(word, "_") {
 		s = string(unicode.ToUpper(first)) + s[size:]
 	}
 	if s != "" && !strings.ContainsRune(".!?:)\"", rune(s[len(s)-1])) {

@@ -1,5 +1,6 @@
-// Package sshnode is the lab's one SSH server on the loopback: a jump host that knows the way to the guests. It only
-// forwards (direct-tcpip), as a Proxmox node does for a user whose bridge is private; it has no shell.
+// Package sshnode is the lab's one SSH server on the loopback: a jump host that knows the way to the guests
+// (direct-tcpip), as a Proxmox node is for a user whose bridge is private. Root, and keys with a forced command, can run
+// commands on the node; nobody else has a shell.
 package sshnode
 
 import (
@@ -27,6 +28,8 @@ type Options struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// AuthorizedKeys are lines in the format of authorized_keys(5). Any user name is accepted with them.
 	AuthorizedKeys []string
+	// Exec runs a command line on the node as a user; nil has no shell for anybody.
+	Exec func(ctx context.Context, user, line string, env []string, stdin io.Reader, stdout, stderr io.Writer) (int, error)
 	// Listen is the address to listen on; empty means 127.0.0.1 and a free port.
 	Listen string
 	// HostKey is the node's key; nil makes a new one.
@@ -42,16 +45,28 @@ type Node struct {
 	stop     context.CancelFunc
 	work     sync.WaitGroup
 
-	mu    sync.Mutex
-	keys  []ssh.PublicKey
-	conns map[net.Conn]bool
+	exec func(ctx context.Context, user, line string, env []string, stdin io.Reader, stdout, stderr io.Writer) (int, error)
+
+	mu      sync.Mutex
+	keys    []authorized
+	conns   map[net.Conn]bool
+	refused bool // see Refuse
+	dropAt  int  // see Drop
+}
+
+// authorized is a key that may log in.
+type authorized struct {
+	key        ssh.PublicKey
+	user       string // "" is any
+	command    string // forced
+	restricted bool   // no forwarding
 }
 
 // Start listens. Close ends it.
 func Start(o Options) (*Node, error) {
-	n := &Node{dial: o.Dial, key: o.HostKey, conns: map[net.Conn]bool{}}
+	n := &Node{dial: o.Dial, exec: o.Exec, key: o.HostKey, conns: map[net.Conn]bool{}}
 	for _, line := range o.AuthorizedKeys {
-		if err := n.Authorize(line); err != nil {
+		if err := n.Authorize("", line); err != nil {
 			return nil, err
 		}
 	}
@@ -83,16 +98,43 @@ func (n *Node) Address() string { return n.listener.Addr().String() }
 // HostKey is the key that the node shows.
 func (n *Node) HostKey() ssh.PublicKey { return n.key.PublicKey() }
 
-// Authorize lets a key in: a line of authorized_keys(5).
-func (n *Node) Authorize(line string) error {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+// Authorize lets a key in, as one user or as any (""): a line of authorized_keys(5), whose options command, restrict and
+// port-forwarding count.
+func (n *Node) Authorize(user, line string) error {
+	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
 		return fmt.Errorf("authorized key for the lab's SSH node: %w", err)
 	}
+	a := authorized{key: key, user: user}
+	for _, option := range options {
+		if command, ok := strings.CutPrefix(option, "command="); ok {
+			a.command = strings.ReplaceAll(strings.Trim(command, `"`), `\"`, `"`)
+		}
+		a.restricted = (a.restricted || option == "restrict" || option == "no-port-forwarding") && option != "port-forwarding"
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.keys = append(n.keys, key)
+	n.keys = append([]authorized{a}, n.keys...) // the latest counts
 	return nil
+}
+
+// Refuse has the node take no connections, or take them again; those that are open are cut.
+func (n *Node) Refuse(refuse bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refused = refuse
+	if refuse {
+		for c := range n.conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// DropAt cuts the connection at the nth command from now: it is done, and its answer lost.
+func (n *Node) DropAt(nth int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dropAt = nth
 }
 
 // Close ends all connections and waits for them.
@@ -126,20 +168,39 @@ func (n *Node) accept() {
 	}
 }
 
-func (n *Node) authorized(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+func (n *Node) authenticate(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, k := range n.keys {
-		if bytes.Equal(k.Marshal(), key.Marshal()) {
-			return nil, nil
+	for _, a := range n.keys {
+		if bytes.Equal(a.key.Marshal(), key.Marshal()) && (a.user == "" || a.user == c.User()) {
+			p := &ssh.Permissions{Extensions: map[string]string{}}
+			if a.command != "" {
+				p.Extensions[forcedCommand] = a.command
+			}
+			if a.restricted {
+				p.Extensions[noForwarding] = "yes"
+			}
+			return p, nil
 		}
 	}
 	return nil, fmt.Errorf("%s is not authorized at the lab's SSH node", ssh.FingerprintSHA256(key))
 }
 
+// What a key may do, in the permissions of its connection.
+const (
+	forcedCommand = "forced-command"
+	noForwarding  = "no-forwarding"
+)
+
 func (n *Node) serve(c net.Conn) {
 	defer func() { _ = c.Close() }()
-	config := &ssh.ServerConfig{PublicKeyCallback: n.authorized, ServerVersion: "SSH-2.0-SandboxLab"}
+	n.mu.Lock()
+	refused := n.refused
+	n.mu.Unlock()
+	if refused {
+		return
+	}
+	config := &ssh.ServerConfig{PublicKeyCallback: n.authenticate, ServerVersion: "SSH-2.0-SandboxLab"}
 	config.AddHostKey(n.key)
 	conn, channels, requests, err := ssh.NewServerConn(c, config)
 	if err != nil {
@@ -148,11 +209,15 @@ func (n *Node) serve(c net.Conn) {
 	go ssh.DiscardRequests(requests)
 	var open sync.WaitGroup
 	for ch := range channels {
-		if ch.ChannelType() != "direct-tcpip" {
-			_ = ch.Reject(ssh.Prohibited, "this is the lab's SSH node: it forwards to guests and has no shell")
-			continue
+		forced := conn.Permissions.Extensions[forcedCommand]
+		switch {
+		case ch.ChannelType() == "direct-tcpip" && conn.Permissions.Extensions[noForwarding] == "":
+			open.Go(func() { n.forward(ch) })
+		case ch.ChannelType() == "session" && n.exec != nil && (forced != "" || conn.User() == "root"):
+			open.Go(func() { n.session(conn, ch, forced) })
+		default:
+			_ = ch.Reject(ssh.Prohibited, "this is the lab's SSH node: it forwards to guests, and only root has a shell")
 		}
-		open.Go(func() { n.forward(ch) })
 	}
 	_ = conn.Close()
 	open.Wait()
@@ -190,6 +255,24 @@ func (n *Node) forward(ch ssh.NewChannel) {
 	}
 	go ssh.DiscardRequests(requests)
 	Splice(channel, guest)
+}
+
+// SpliceConns is Splice for two connections.
+func SpliceConns(a, b net.Conn) {
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			_, err := io.Copy(pair[0], pair[1])
+			if half, ok := pair[0].(interface{ CloseWrite() error }); ok && err == nil {
+				_ = half.CloseWrite()
+				return
+			}
+			_ = pair[0].Close()
+		})
+	}
+	both.Wait()
+	_ = a.Close()
+	_ = b.Close()
 }
 
 // Splice copies in both directions, passing on the end of each, and closes both when both have ended.

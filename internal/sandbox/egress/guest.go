@@ -32,6 +32,9 @@ type Options struct {
 type Guest struct {
 	Options Options
 	Filter
+
+	// exposed are the rules of its port exposures, which are no part of a mode.
+	exposed []Rule
 }
 
 // guestSets is the prefix of the names of sets in a guest's own firewall.

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
@@ -18,11 +19,11 @@ func Fresh() *Guest {
 // ReadGuest reads a guest's switches and rules: 2 requests. sets reads its IP sets
 // too, which costs one for their list and one for each.
 func ReadGuest(ctx context.Context, api API, node string, vmid int, sets bool) (Guest, error) {
-	g, _, err := readGuest(ctx, api, pve.LXCFirewall(node, vmid), sets)
+	g, _, err := readGuest(ctx, api, pve.LXCFirewall(node, vmid), vmid, sets)
 	return g, err
 }
 
-func readGuest(ctx context.Context, api API, scope pve.FirewallScope, sets bool) (Guest, List, error) {
+func readGuest(ctx context.Context, api API, scope pve.FirewallScope, vmid int, sets bool) (Guest, List, error) {
 	o, err := api.FirewallOptions(ctx, scope)
 	if err != nil {
 		return Guest{}, List{}, err
@@ -31,7 +32,8 @@ func readGuest(ctx context.Context, api API, scope pve.FirewallScope, sets bool)
 	if err != nil {
 		return Guest{}, List{}, err
 	}
-	g := Guest{Options: optionsOf(o), Filter: Filter{Rules: l.Rules}}
+	g := Guest{Options: optionsOf(o)}
+	g.Rules, g.exposed = SplitExposed(l.Rules, vmid)
 	if sets {
 		g.Sets, err = readSets(ctx, api, scope)
 	}
@@ -94,7 +96,7 @@ func SyncGuest(ctx context.Context, api API, node string, vmid int, have *Guest,
 	scope := pve.LXCFirewall(node, vmid)
 	var list *List
 	if have == nil {
-		g, l, err := readGuest(ctx, api, scope, true)
+		g, l, err := readGuest(ctx, api, scope, vmid, true)
 		if err != nil {
 			return Guest{}, false, err
 		}
@@ -103,7 +105,7 @@ func SyncGuest(ctx context.Context, api API, node string, vmid int, have *Guest,
 			return g, false, nil
 		}
 	} else {
-		list = Believed(have.Rules, "")
+		list = Believed(slices.Concat(have.exposed, have.Rules), "")
 		list.Digest = list.predicted()
 	}
 	if have.Options != want.Options {
@@ -122,11 +124,14 @@ func SyncGuest(ctx context.Context, api API, node string, vmid int, have *Guest,
 		fillings = append(fillings, f)
 	}
 	written = written || len(RuleDifferences(want.Rules, have.Rules)) > 0
-	rules, err := SyncRules(ctx, api, scope, list, want.Rules)
+	rules, err := SyncPart(ctx, api, scope, list, func(have []Rule) []Rule {
+		_, exposed := SplitExposed(have, vmid)
+		return slices.Concat(exposed, normal(want.Rules))
+	})
 	if err != nil {
 		return *have, written, err
 	}
-	got.Rules = rules.Rules
+	got.Rules, got.exposed = SplitExposed(rules.Rules, vmid)
 	for _, f := range fillings {
 		s, err := f.Trim(ctx)
 		written = written || f.written > 0

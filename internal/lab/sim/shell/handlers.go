@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 
@@ -36,6 +37,14 @@ func (s *script) open(ctx context.Context, name string, flags int, perm os.FileM
 	c := s.call
 	if file, ok := strings.CutPrefix(name, sourced); ok {
 		return s.source(file)
+	}
+	if address, ok := strings.CutPrefix(name, "/dev/tcp/"); ok { // bash's own
+		host, port, _ := strings.Cut(address, "/")
+		conn, err := c.Machine.Network.Dial(c, net.JoinHostPort(host, port))
+		if err != nil {
+			return nil, err
+		}
+		return conn, nil
 	}
 	umask := fs.FileMode(parseUmask(h.Env.Get(varUmask).String()))
 	if perm == 0o644 && flags&os.O_CREATE != 0 {
