@@ -56,6 +56,7 @@ var areas = []area{
 	{"fleet", measureFleet},
 	{"isolation", measureIsolation},
 	{"time", measureTime},
+	{"packer", measureAudit},
 }
 
 // Run measures an area, or all for "". Lines of metrics go to out, remarks to log. It returns the metrics that are
