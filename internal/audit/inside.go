@@ -13,7 +13,7 @@ import (
 
 const (
 	maxListing = 64 << 20 // bytes of the list of all files
-	maxFetch   = 24 << 20  // bytes of one reading of files
+	maxFetch   = 24 << 20 // bytes of one reading of files
 )
 
 // listScript prints every file that is at rest: type, mode, owner, size, name and
