@@ -193,6 +193,8 @@ var codes = []CodeInfo{
 	{"SBX505", "Nobody knows how the command ended", "The connection was lost after it was sent. It was not sent again.",
 		"Look at its effects, then run it once more if need be.", as[*guest.LostError]},
 	{"SBX506", "The command was stopped", "Time ran out, or the run was interrupted, before it ended.", "Raise `timeout`.", as[*guest.CancelledError]},
+	{"SBX507", "The template's clone is not fit for use", "A throwaway clone of a new template could not be logged in to, or had a host key or machine id of the template's own. Nothing of the build was kept.",
+		"The message says what the clone lacked; the provisioner `sandbox-harden` and the builder's seal see to all of it.", is(ErrTemplateUnfit)},
 
 	// 6xx: runs of agents.
 	{"SBX601", "The container can't supervise runs", "Its template lacks a program or a user that runs need, or the supervisor didn't start. Nothing was started.",

@@ -33,6 +33,8 @@ type TemplateBuild struct {
 	buildID     string
 	text        string // the description without marker
 	warnings    *warnings
+	// throwaway is a clone of Verify\'s that could not be removed then.
+	throwaway *Ref
 }
 
 // Ref says what was made; its VMID is 0 before Make.
@@ -264,6 +266,12 @@ func (b *TemplateBuild) Finish(ctx context.Context, summary TemplateSummary) err
 
 // Remove takes away what was made, template or not, after its marker was read back. What is gone already is a success.
 func (b *TemplateBuild) Remove(ctx context.Context) error {
+	if b.throwaway != nil {
+		if _, err := b.m.Destroy(ctx, *b.throwaway, ""); err != nil {
+			return err
+		}
+		b.throwaway = nil
+	}
 	if b.ref.VMID == 0 {
 		return nil
 	}

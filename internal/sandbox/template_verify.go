@@ -54,6 +54,7 @@ func (b *TemplateBuild) Verify(ctx context.Context, spec VerifySpec) (Identity, 
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyCleanup)
 		defer cancel()
 		if _, removeErr := b.m.Destroy(cleanup, v.ref, v.upid); removeErr != nil {
+			b.throwaway = &v.ref
 			err = errors.Join(err, &Error{Op: "verify", Ref: v.ref, What: "remove the throwaway clone", Err: removeErr})
 		}
 	}
