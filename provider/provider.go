@@ -25,6 +25,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/file"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/firewall"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/functions"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/mission"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/nodeguard"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/pool"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
@@ -84,6 +85,7 @@ func (p *sandboxProvider) Resources(context.Context) []func() resource.Resource 
 		exposure.NewResource,
 		file.NewResource,
 		firewall.NewResource,
+		mission.NewResource,
 		nodeguard.NewResource,
 		pool.NewResource,
 		reaper.NewResource,

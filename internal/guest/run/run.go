@@ -133,7 +133,7 @@ func Start(ctx context.Context, g Guest, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	a, err := call(ctx, g, 64<<10, strings.TrimSpace(script), "start", r.Key, r.User, seconds(r.Limit), seconds(r.Grace), strconv.Itoa(r.Repair),
+	a, err := call(ctx, g, 64<<10, strings.TrimSpace(script), "start", strings.TrimSpace(script), r.Key, r.User, seconds(r.Limit), seconds(r.Grace), strconv.Itoa(r.Repair),
 		agent, test, r.Prompt, secrets, redaction(r.Forms))
 	if err != nil {
 		return Started{}, err

@@ -175,9 +175,11 @@ as_user() {
   esac 2>/dev/null
 }
 
-# start KEY USER LIMIT GRACE REPAIRS LAUNCH TEST PROMPT SECRETS REDACTION
+# start TEXT KEY USER LIMIT GRACE REPAIRS LAUNCH TEST PROMPT SECRETS REDACTION
 # starts a run, or adopts one. All arguments came over standard input and are in no command line.
 start() {
+  install_self "$1" 2>/dev/null || fail space "$program can't be written" # a stage may have rolled the guest back
+  shift
   key=$1 user=$2
   adoptable "$key"
   if [ -n "$id" ]; then

@@ -158,6 +158,7 @@ func (e *Engine) start(ctx context.Context, r *Run, spec *Spec, warn Warn, begin
 	r.Report.Timings.PrepareMS = e.clock.Now().Sub(begin).Milliseconds()
 
 	begin = e.clock.Now()
+	g = &counted{inside: r.inside, trips: &r.Report.Timings.RoundTrips}
 	request := spec.request(r.key)
 	started, err := patiently(ctx, e, func(ctx context.Context) (run.Started, error) {
 		// To stop it half-way would leave a run that nobody knows of; it takes a moment.
@@ -179,7 +180,7 @@ func (e *Engine) session(r *Run, spec *Spec, warn Warn) *Session {
 	if warn == nil {
 		warn = func(string, string) {}
 	}
-	return &Session{Inside: r.inside, Spec: spec, RunID: r.ID, Redact: spec.redactor(), Log: e.log, Warn: warn}
+	return &Session{Inside: r.inside, Spec: spec, RunID: r.ID, Redact: spec.redactor(), Log: e.log, Warn: warn, engine: e, run: r}
 }
 
 // request is what the guest is asked for.

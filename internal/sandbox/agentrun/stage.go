@@ -40,4 +40,24 @@ type Session struct {
 	Log    *slog.Logger
 	// Warn tells the user something that is no error.
 	Warn func(summary, detail string)
+
+	engine *Engine
+	run    *Run
+}
+
+// Renew does what takes the sandbox from under everybody, such as a rollback:
+// meanwhile no work is noted to be under way there, and afterwards the session
+// is a new one. For Before only.
+func (s *Session) Renew(ctx context.Context, do func() error) error {
+	s.run.begun()
+	err := do()
+	s.run.begun = s.Inside.Begin()
+	if err != nil {
+		return err
+	}
+	inside, err := s.engine.sandboxes.Inside(ctx, s.run.Prior())
+	if err == nil {
+		s.Inside, s.run.inside = inside, inside
+	}
+	return err
 }
