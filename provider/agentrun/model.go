@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/agentrun"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
 )
 
 // model is the resource as Terraform has it.
@@ -58,7 +59,7 @@ func (m *model) spec(ctx context.Context, secrets types.Map, diags *diag.Diagnos
 	s := agentrun.Spec{
 		Name: m.Name.ValueString(), User: m.User.ValueString(), Prompt: m.Prompt.ValueString(), Dir: m.WorkingDir.ValueString(),
 		TestCommand: m.TestCommand.ValueString(), MaxRepairs: int(m.MaxRepairs.ValueInt64()), LogFile: m.LogFile.ValueString(),
-		Environment: texts(ctx, m.Environment, diags), Triggers: texts(ctx, m.Triggers, diags), Secrets: texts(ctx, secrets, diags),
+		Environment: base.Texts(ctx, m.Environment, diags), Triggers: base.Texts(ctx, m.Triggers, diags), Secrets: base.Texts(ctx, secrets, diags),
 		Inputs: map[string]string{"model": m.Model.ValueString(), "agent_definition": m.Definition.ValueString(), "secrets_wo_version": m.SecretsVersion.String()},
 	}
 	if !m.Timeout.IsNull() && !m.Timeout.IsUnknown() {
@@ -75,22 +76,6 @@ func (m *model) spec(ctx context.Context, secrets types.Map, diags *diag.Diagnos
 
 func (m *model) program() agentrun.Program {
 	return agentrun.Program{Agent: m.Agent.ValueString(), Definition: m.Definition.ValueString(), Model: m.Model.ValueString(), Command: m.Command.ValueString()}
-}
-
-// texts reads a map, without what isn't known yet.
-func texts(ctx context.Context, m types.Map, diags *diag.Diagnostics) map[string]string {
-	out := map[string]string{}
-	if m.IsNull() || m.IsUnknown() {
-		return out
-	}
-	var values map[string]types.String
-	diags.Append(m.ElementsAs(ctx, &values, false)...)
-	for name, v := range values {
-		if !v.IsUnknown() && !v.IsNull() {
-			out[name] = v.ValueString()
-		}
-	}
-	return out
 }
 
 // fill is the one way from a run to the state.

@@ -12,5 +12,6 @@ func All() []func() function.Function {
 		NewRepoSlug,
 		NewEgressRules,
 		NewMergeProfiles,
+		NewLeaderboard,
 	}
 }
