@@ -22,6 +22,7 @@ import (
 type expectation struct {
 	Why      string            `json:"why"`      // for the reader; required
 	Replan   map[string]string `json:"replan"`   // what the second plan shows, by address: "update", "delete,create", …
+	Settles  bool              `json:"settles"`  // applied once more, nothing is left to do
 	Requires []acctest.Feature `json:"requires"` // what the command line must have
 
 	Privileges map[string][]string `json:"privileges"` // what a real server's token needs beyond CONTRIBUTING.md's role, by path
@@ -83,10 +84,27 @@ func applyPlanDestroy(t *testing.T, folder string, want expectation) {
 	if !maps.Equal(changes.Actions(), want.Replan) {
 		t.Errorf("second plan: %s; expected %v", changes, want.Replan)
 	}
+	if want.Settles {
+		applyAgain(t, workspace)
+	}
 	if err := destroy(ctx); err != nil {
 		t.Fatalf("destroy: %v", err)
 	}
 	destroyed = true
+}
+
+func applyAgain(t *testing.T, workspace *tfcli.Workspace) {
+	t.Helper()
+	if err := workspace.Apply(t.Context()); err != nil {
+		t.Fatalf("second apply: %v", err)
+	}
+	changes, err := workspace.Changes(t.Context())
+	if err != nil {
+		t.Fatalf("third plan: %v", err)
+	}
+	if len(changes) > 0 {
+		t.Errorf("third plan: %s; nothing was expected", changes)
+	}
 }
 
 func readExpectation(t *testing.T, folder string) expectation {

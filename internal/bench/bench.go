@@ -43,6 +43,11 @@ func ratioAtMost(name string, value, bound float64) Metric {
 	return Metric{Name: name, Value: fmt.Sprintf("%.2f", value), Bound: fmt.Sprintf("<=%.1f", bound), OK: value <= bound}
 }
 
+// ratioAtLeast is a ratio with a lower bound.
+func ratioAtLeast(name string, value, bound float64) Metric {
+	return Metric{Name: name, Value: fmt.Sprintf("%.2f", value), Bound: fmt.Sprintf(">=%.1f", bound), OK: value >= bound}
+}
+
 // shown is a figure without a bound.
 func shown(name, value string) Metric { return Metric{Name: name, Value: value, OK: true} }
 
@@ -55,6 +60,7 @@ type area struct {
 var areas = []area{
 	{"fleet", measureFleet},
 	{"isolation", measureIsolation},
+	{"scale", measureScale},
 	{"time", measureTime},
 	{"packer", measureAudit},
 }

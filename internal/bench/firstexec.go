@@ -59,17 +59,23 @@ func firstExec(ctx context.Context, manager *sandbox.Manager, template int, host
 	if err != nil {
 		return 0, err
 	}
-	prior := sandbox.Prior{Ref: made.Sandbox.Ref}
-	if made.Sandbox.SSH != nil {
-		prior.SSHHostKey = made.Sandbox.SSH.HostKey
-	}
-	result, _, err := manager.Exec(ctx, prior, sandbox.Command{Script: "true"})
+	err = firstCommand(ctx, manager, made.Sandbox)
 	took = time.Since(began)
-	if err == nil && result.ExitCode != 0 {
-		err = fmt.Errorf("the first command in %s ended with %d: %s", hostname, result.ExitCode, result.Stderr)
-	}
 	_, destroyErr := manager.Destroy(ctx, made.Sandbox.Ref, "")
 	return took, errors.Join(err, destroyErr)
+}
+
+// firstCommand runs a command that does nothing.
+func firstCommand(ctx context.Context, manager *sandbox.Manager, in sandbox.Sandbox) error {
+	prior := sandbox.Prior{Ref: in.Ref}
+	if in.SSH != nil {
+		prior.SSHHostKey = in.SSH.HostKey
+	}
+	result, _, err := manager.Exec(ctx, prior, sandbox.Command{Script: "true"})
+	if err == nil && result.ExitCode != 0 {
+		err = fmt.Errorf("the first command in %s ended with %d: %s", in.Hostname, result.ExitCode, result.Stderr)
+	}
+	return err
 }
 
 // percentile is the nearest-rank percentile of sorted values.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/target"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/tfcli"
 )
@@ -69,6 +70,10 @@ func builtProvider(ctx context.Context) (dir string, err error) {
 
 // newStage starts a lab with the given times.
 func newStage(ctx context.Context, provider string, delays lab.Delays) (*stage, error) {
+	return newStageWith(ctx, provider, lab.Options{Delays: delays})
+}
+
+func newStageWith(ctx context.Context, provider string, options lab.Options) (*stage, error) {
 	cli, err := tfcli.Find(ctx)
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func newStage(ctx context.Context, provider string, delays lab.Delays) (*stage, 
 		return nil, err
 	}
 	s := &stage{dir: dir, cli: cli}
-	if s.lab, s.target, err = startLab(ctx, dir, delays); err != nil {
+	if s.lab, s.target, err = startLab(ctx, dir, options); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
@@ -88,7 +93,9 @@ func newStage(ctx context.Context, provider string, delays lab.Delays) (*stage, 
 func (s *stage) close() error { return errors.Join(s.lab.Close(), os.RemoveAll(s.dir)) }
 
 // workspace makes a new working directory for the configuration.
-func (s *stage) workspace() (*tfcli.Workspace, error) {
+func (s *stage) workspace() (*tfcli.Workspace, error) { return s.workspaceOf(configuration) }
+
+func (s *stage) workspaceOf(configuration string) (*tfcli.Workspace, error) {
 	s.spaces++
 	dir := filepath.Join(s.dir, "space-"+strconv.Itoa(s.spaces))
 	source := filepath.Join(dir, "source")
@@ -160,8 +167,8 @@ func milliseconds(v any) time.Duration {
 }
 
 // startLab starts a lab whose requests can be counted.
-func startLab(ctx context.Context, dir string, delays lab.Delays) (*lab.Lab, target.Target, error) {
-	l, err := lab.Start(context.WithoutCancel(ctx), lab.Options{Delays: delays})
+func startLab(ctx context.Context, dir string, options lab.Options) (*lab.Lab, target.Target, error) {
+	l, err := lab.Start(context.WithoutCancel(ctx), options)
 	if err != nil {
 		return nil, target.Target{}, err
 	}
@@ -179,4 +186,30 @@ func (s *stage) resetRequests(ctx context.Context) error { return s.lab.Control(
 func (s *stage) requests(ctx context.Context) ([]control.Request, int, error) {
 	report, err := s.lab.Control().Requests(ctx)
 	return report.Entries, report.Connections, err
+}
+
+// templates are the lab's template and as many copies of it as it takes for n.
+func (s *stage) templates(ctx context.Context, n int) ([]int, error) {
+	client, err := pve.New(s.target.Connection())
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ids := []int{s.target.TemplateID}
+	node := s.target.Nodes[0]
+	for i := 1; i < n; i++ {
+		id := s.target.TemplateID + i
+		upid, err := client.CloneLXC(ctx, node, s.target.TemplateID, pve.CloneOptions{NewID: id, Hostname: "template-" + strconv.Itoa(id), Full: true})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := client.Wait(ctx, upid, func(string) {}); err != nil {
+			return nil, err
+		}
+		if err := client.ConvertToTemplate(ctx, node, id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }

@@ -93,12 +93,22 @@ func (p *process) reattach(cli *tfcli.CLI) tfexec.ReattachInfo {
 }
 
 // end stops the process and returns the most memory that it ever had resident, in bytes; 0 where the system doesn't tell.
-func (p *process) end() int64 {
+func (p *process) end() int64 { return p.use().memory }
+
+// usage is what a process has used: memory is the most that it ever had resident, in bytes, 0 where the system doesn't
+// tell; cpu is its CPU time.
+type usage struct {
+	memory int64
+	cpu    time.Duration
+}
+
+// use stops the process and returns what it has used.
+func (p *process) use() usage {
 	p.client.Kill()
 	if p.cmd.ProcessState == nil {
-		return 0
+		return usage{}
 	}
-	return peakMemory(p.cmd.ProcessState)
+	return usage{memory: peakMemory(p.cmd.ProcessState), cpu: p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()}
 }
 
 // connection is the plugin whose client is the bare connection.

@@ -61,6 +61,8 @@ var (
 const (
 	VMIDFirst = 100000
 	VMIDLast  = 109999
+	// CrowdFirst is the first id of Options.Crowd.
+	CrowdFirst = 200000
 )
 
 // Options say what a lab is like. The zero value is one node, fast, kept nowhere.
@@ -83,6 +85,9 @@ type Options struct {
 	// TemplateFiles are further container template files on the storage "local": "debian-12-standard_12.12-1_amd64.tar.zst" is a whole
 	// Debian where the engine has one.
 	TemplateFiles []string
+	// Crowd is a number of stopped containers of somebody else on the first node, from CrowdFirst on: a cluster that isn't
+	// ours alone. There is nothing in them.
+	Crowd int
 	// Listen is the API's address; 127.0.0.1 and a free port if empty. A lab that comes back from Dir takes a new port.
 	Listen string
 	// Log gets what goes on; nil discards it.

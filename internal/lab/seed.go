@@ -21,6 +21,7 @@ func (l *Lab) seed(ctx context.Context, d *server.Seeder, o Options) error {
 	for _, name := range o.TemplateFiles {
 		d.TemplateFile("local:vztmpl/"+name, 129710398)
 	}
+	d.Crowd(d.Nodes()[0], CrowdFirst, o.Crowd)
 	err := d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
 	if err != nil || !o.SharedHostKeys {
 		return err

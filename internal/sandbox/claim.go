@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
 
@@ -234,7 +236,7 @@ func (c *claiming) try(ctx context.Context, r pve.Resource) (bool, error) {
 
 func (c *claiming) take(ctx context.Context, r pve.Resource) (bool, error) {
 	m := c.m
-	cfg, err := m.pve.LXCConfig(ctx, r.Node, r.VMID)
+	cfg, status, err := c.look(ctx, r)
 	if pve.Means(err, pve.NoSuchGuest, pve.NodeUnreachable, pve.Forbidden) {
 		return false, nil
 	}
@@ -242,7 +244,7 @@ func (c *claiming) take(ctx context.Context, r pve.Resource) (bool, error) {
 		return false, err
 	}
 	_, was := SplitDescription(cfg.Text("description"))
-	if !c.free(was, r.VMID) || cfg.Lock() != "" {
+	if !c.free(was, r.VMID) || cfg.Lock() != "" || !status.Running() {
 		return false, nil
 	}
 	// What somebody has added to it since isn't handed on.
@@ -250,12 +252,7 @@ func (c *claiming) take(ctx context.Context, r pve.Resource) (bool, error) {
 		c.refuse(found)
 		return false, nil
 	}
-	if c.status, err = m.pve.LXCStatus(ctx, r.Node, r.VMID); err != nil || !c.status.Running() {
-		if pve.Means(err, pve.NoSuchGuest, pve.NodeUnreachable) {
-			err = nil
-		}
-		return false, err
-	}
+	c.status = status
 	deadline, _ := ctx.Deadline()
 	c.marker = *was
 	c.marker.Kind, c.marker.Generation, c.marker.Claim, c.marker.Phase = KindContainer, "", m.newClaim(), PhaseCreating
@@ -292,6 +289,21 @@ func (c *claiming) take(ctx context.Context, r pve.Resource) (bool, error) {
 	}
 	c.ref = ref
 	return true, nil
+}
+
+// look asks for a member's configuration and status, side by side: what a claim takes is
+// mostly the way to the server and back.
+func (c *claiming) look(ctx context.Context, r pve.Resource) (cfg *pve.LXCConfig, status pve.LXCStatus, err error) {
+	var both errgroup.Group
+	both.Go(func() (err error) {
+		cfg, err = c.m.pve.LXCConfig(ctx, r.Node, r.VMID)
+		return err
+	})
+	both.Go(func() (err error) {
+		status, err = c.m.pve.LXCStatus(ctx, r.Node, r.VMID)
+		return err
+	})
+	return cfg, status, both.Wait()
 }
 
 // free says whether a marker is that of a member that can be claimed.

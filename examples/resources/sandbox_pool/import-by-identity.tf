@@ -1,0 +1,6 @@
+import {
+  to = sandbox_pool.warm
+  identity = {
+    name = "agents-warm"
+  }
+}

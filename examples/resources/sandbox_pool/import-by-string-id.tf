@@ -1,0 +1,4 @@
+import {
+  to = sandbox_pool.warm
+  id = "agents-warm"
+}

@@ -1,0 +1,2 @@
+# The pool's name.
+terraform import sandbox_pool.warm agents-warm
