@@ -143,6 +143,8 @@ type TaskResult struct {
 	LogTail []string
 	// Duration is how long Wait waited for it.
 	Duration time.Duration
+	// Polls is how often it was asked for.
+	Polls int
 }
 
 // TaskError is a task that failed, or that wasn't waited for to its end.

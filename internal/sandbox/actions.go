@@ -9,13 +9,28 @@ import (
 
 // task waits for a task of the server; its warnings are the user's.
 func (m *Manager) task(ctx context.Context, upid pve.UPID, w *warnings) error {
-	_, err := m.pve.Wait(ctx, upid, func(text string) {
+	_, err := m.pve.Wait(ctx, upid, m.taskWarnings(upid, w))
+	return err
+}
+
+func (m *Manager) taskWarnings(upid pve.UPID, w *warnings) func(string) {
+	return func(text string) {
 		kind := "task"
 		if id, err := upid.Parse(); err == nil {
 			kind = id.Type
 		}
 		w.add(fmt.Sprintf("The server warned during %s", kind), text)
-	})
+	}
+}
+
+// taskInPace is task for one of many alike that wait for each other: how long those
+// before took says when to look. like names the kind.
+func (m *Manager) taskInPace(ctx context.Context, upid pve.UPID, like string, w *warnings) error {
+	about := m.paces.about(like)
+	done, err := m.pve.WaitAbout(ctx, upid, about, m.taskWarnings(upid, w))
+	if err == nil {
+		m.paces.took(like, about, done.Duration, done.Polls)
+	}
 	return err
 }
 

@@ -103,6 +103,9 @@ func (c *creation) makeAs(ctx context.Context) error {
 			return err
 		}
 		c.tell(upid)
+		if upid != "" && c.spec.Source.IsClone() {
+			return c.m.taskInPace(ctx, upid, fmt.Sprintf("clone %d %v", c.spec.Source.TemplateID, c.spec.FullClone), c.warnings)
+		}
 		if upid != "" {
 			return c.m.task(ctx, upid, c.warnings)
 		}

@@ -112,6 +112,8 @@ type Manager struct {
 	placing  sync.Mutex
 	reserved map[string]placement.Use
 	shapes   sync.Map
+	// paces are how long tasks of a kind take.
+	paces paces
 	// claiming holds the ids of members that a claim of this process is trying.
 	claiming sync.Map
 	// exposing lets one exposure at a time be made on a node; exposed are those
