@@ -70,7 +70,7 @@ apt update >&2 || die "the package lists can't be read, so nobody knows what is 
 apt dist-upgrade >&2
 
 want=
-for p in openssh-server nftables util-linux procps; do
+for p in openssh-server nftables util-linux procps ca-certificates git; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || want="$want $p"
 done
 # A container that is cloned boots an init; a container image has none.
