@@ -63,6 +63,7 @@ var areas = []area{
 	{"scale", measureScale},
 	{"time", measureTime},
 	{"packer", measureAudit},
+	{"agent", measureAgent},
 }
 
 // Run measures an area, or all for "". Lines of metrics go to out, remarks to log. It returns the metrics that are

@@ -100,17 +100,17 @@ type Diff struct {
 	Paths []ChangedPath `json:"paths"`
 	// PatchSHA256 is the hash of the patch, which Patch has whole when it is short and known to hold no secret.
 	PatchSHA256 string `json:"patch_sha256"`
-	Patch       string `json:"patch,omitempty"`
-	PatchFile   string `json:"patch_file,omitempty"`
+	Patch       string `json:"patch"`
+	PatchFile   string `json:"patch_file"`
 	// LeftOut are paths that are otherwise than before and stayed in the sandbox, with the reason.
 	LeftOut map[string]string `json:"left_out,omitempty"`
 	// Withheld are paths that hold a secret of the run: nothing was written, applied or pushed.
 	Withheld []string `json:"withheld,omitempty"`
 	// Applied says that the source folder has the changes; Pushed that Branch has them, as PushedCommit.
-	Applied      bool   `json:"applied,omitempty"`
-	Branch       string `json:"branch,omitempty"`
-	Pushed       bool   `json:"pushed,omitempty"`
-	PushedCommit string `json:"pushed_commit,omitempty"`
+	Applied      bool   `json:"applied"`
+	Branch       string `json:"branch"`
+	Pushed       bool   `json:"pushed"`
+	PushedCommit string `json:"pushed_commit"`
 }
 
 // ChangedPath is what happened to one path.
