@@ -57,7 +57,7 @@ func newAgentStage(ctx context.Context) (s *agentStage, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if s.lab, s.target, err = startLab(ctx, root, lab.Fast()); err != nil {
+	if s.lab, s.target, err = startLab(ctx, root, lab.Options{Delays: lab.Fast()}); err != nil {
 		return s, err
 	}
 	closers = append(closers, s.lab.Close)
