@@ -66,10 +66,9 @@ func RenewMark(renew string) string {
 // a run that is repeated doesn't renew twice. A nil lease ends none.
 func (m *Marker) take(want *Lease, now time.Time) (changed bool) {
 	was := *m
-	switch {
-	case want == nil:
+	if want == nil {
 		m.Expires, m.TTL, m.Renewed, m.Keepalive, m.IdleStop = time.Time{}, 0, "", false, 0
-	default:
+	} else {
 		mark := RenewMark(want.Renew)
 		if m.Expires.IsZero() || m.TTL != want.TTL || m.Renewed != mark {
 			m.Expires = now.Add(want.TTL).UTC().Truncate(time.Second)

@@ -63,6 +63,18 @@ func TestALeaseStandsInTheMarkerWhole(t *testing.T) {
 	}
 }
 
+// A user's text of any length that is allowed still leaves room for all of it.
+func TestTheLongestLeaseFitsBesideTheLongestDescription(t *testing.T) {
+	t.Parallel()
+	m := exampleMarker()
+	m.Owner, m.Mode, m.Born = strings.Repeat("o", 40), string(ModeAllowlist), noon
+	m.take(&Lease{TTL: MaxTTL - time.Second, Renew: strings.Repeat("x", renewMarkLength), Keepalive: true, IdleStop: MaxTTL - time.Second}, noon)
+	*m = m.withExtra(markerReaping, markerTime(noon)).withExtra(markerKeys, keysDigest([]string{"a key"}))
+	if _, err := JoinDescription(strings.Repeat("x", MaxDescription), m); err != nil {
+		t.Errorf("%v: %d characters of %s", err, len(m.String()), m)
+	}
+}
+
 // A renew may be any text; the marker takes only some.
 func TestAnyTextCanRenew(t *testing.T) {
 	t.Parallel()

@@ -117,13 +117,13 @@ func TestKillAtEachRequestOfAReaper(t *testing.T) {
 	t.Parallel()
 	for _, carriedOut := range []bool{false, true} {
 		w := newWorld(t, lab.Options{})
+		other := w.create(w.process(), light("other", nil))
 		passed := time.Duration(0)
 		for n := 1; ; n++ {
 			if n > 30 {
 				t.Fatal("still hitting requests after 30 rounds")
 			}
 			s := w.create(w.process(later(passed)), light("box", &sandbox.Lease{TTL: time.Hour}))
-			other := w.create(w.process(later(passed)), light("other", nil))
 			w.pass(2 * time.Hour)
 			passed += 2 * time.Hour
 			candidates := w.reapable(w.process(later(passed)), sandbox.ReapSpec{}).Candidates
@@ -148,9 +148,57 @@ func TestKillAtEachRequestOfAReaper(t *testing.T) {
 			if left := w.marked(); !slices.Equal(left, []int{other.VMID}) {
 				t.Fatalf("request %d: after the next run %v", n, left)
 			}
-			if _, err := p.Destroy(w.context(), other.Ref, ""); err != nil {
+			if !hit {
+				break
+			}
+		}
+	}
+}
+
+// A renewal that is killed at its nth request has moved the end or hasn't; the next run doesn't move it twice, and what
+// the guest believes in the end is what the marker says.
+func TestARenewalCutAtEachRequestRenewsOnce(t *testing.T) {
+	t.Parallel()
+	for _, carriedOut := range []bool{false, true} {
+		w := newWorld(t, lab.Options{})
+		was := leased("box", sandbox.Lease{TTL: time.Hour})
+		s := w.create(w.process(), was)
+		before := s.ExpiresAt
+		for n := 1; ; n++ {
+			if n > 30 {
+				t.Fatal("still hitting requests after 30 rounds")
+			}
+			to := was.Clone()
+			to.Lease.TTL += time.Hour
+			kind := control.DropBefore
+			if carriedOut {
+				kind = control.DropAfter
+			}
+			id := w.inject(control.Fault{Pattern: "^/", Nth: n, Count: 1, Kind: kind})
+			dead := w.killAt(w.inject(control.Fault{Pattern: "^/", Nth: n + 1, Count: -1, Kind: control.DropBefore}))
+			_, err := w.process(impatient).Update(dead, sandbox.Prior{Ref: s.Ref}, was, to)
+			hit := w.fired(id)
+			w.calm()
+			if !hit && err != nil {
 				t.Fatal(err)
 			}
+			cut := w.markerOf(s.VMID)
+			moved := !cut.Expires.Equal(before)
+			if moved != (cut.TTL == to.Lease.TTL) || cut.TTL != to.Lease.TTL && cut.TTL != was.Lease.TTL {
+				t.Fatalf("request %d: half a lease: %v", n, cut)
+			}
+			out, err := w.process(later(10*time.Minute)).Update(w.context(), sandbox.Prior{Ref: s.Ref}, was, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := w.markerOf(s.VMID)
+			if moved && !now.Expires.Equal(cut.Expires) {
+				t.Fatalf("request %d: renewed twice, from %v to %v", n, cut.Expires, now.Expires)
+			}
+			if now.TTL != to.Lease.TTL || w.inside(w.process(), s.Ref, sandbox.LeaseFile)["expires_at"] != now.Expires.Format(time.RFC3339) {
+				t.Fatalf("request %d: in the end the marker is %v, the guest believes in %v", n, now, w.inside(w.process(), s.Ref, sandbox.LeaseFile))
+			}
+			was, before = to, out.Sandbox.ExpiresAt
 			if !hit {
 				break
 			}

@@ -321,6 +321,66 @@ func TestAReaperSavesWhatItDestroys(t *testing.T) {
 	w.create(w.process(later(2*time.Hour)), restored)
 }
 
+// Work that must last is in a workspace, which outlives the sandbox that has it.
+func TestAWorkspaceOfAReapedSandboxGoesHome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	ws := w.workspace(p, "repo")
+	want := light("over", &sandbox.Lease{TTL: time.Hour})
+	want.Workspaces = []sandbox.Attachment{at(ws, "/work")}
+	s := w.create(p, want)
+	p = w.process(w.pass(2 * time.Hour))
+	got := w.reapable(p, sandbox.ReapSpec{})
+	if !slices.Equal(found(got.Candidates), []string{fmt.Sprint(s.VMID, " expired")}) {
+		t.Fatalf("found %v", found(got.Candidates))
+	}
+	w.reap(p, sandbox.ReapSpec{}, got.Candidates)
+	now := w.read(p, ws)
+	if left := w.marked(); !slices.Equal(left, []int{ws.VMID}) || now.Attached != nil {
+		t.Errorf("on the server are %v, the workspace is %+v", left, now)
+	}
+}
+
+// What is on a node that is away is unknown: neither over nor gone.
+func TestANodeThatIsAwayKeepsItsSandboxes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{Nodes: 2})
+	p := w.process()
+	here, there := light("here", &sandbox.Lease{TTL: time.Hour}), light("there", &sandbox.Lease{TTL: time.Hour})
+	nodes := w.lab.Nodes()
+	here.NodeName, there.NodeName = nodes[0], nodes[1]
+	h, a := w.create(p, here), w.create(p, there)
+	now := w.pass(2 * time.Hour)
+	seen := w.reapable(w.process(now), sandbox.ReapSpec{}).Candidates
+	if len(seen) != 2 {
+		t.Fatalf("found %v", found(seen))
+	}
+	if err := w.lab.Control().NodeAway(w.context(), nodes[1], true); err != nil {
+		t.Fatal(err)
+	}
+	p = w.process(now, impatient)
+	if got := w.reapable(p, sandbox.ReapSpec{}); !slices.Equal(found(got.Candidates), []string{fmt.Sprint(h.VMID, " expired")}) {
+		t.Errorf("while it is away: %v", found(got.Candidates))
+	}
+	out, err := p.Reap(w.context(), sandbox.ReapSpec{}, seen)
+	if err == nil || len(out.Reaped) != 1 || len(out.Failed) != 1 || out.Failed[0].VMID != a.VMID || sandbox.CodeOf(out.Failed[0].Err) != "SBX207" {
+		t.Errorf("%v: reaped %v, failed %+v", err, found(out.Reaped), out.Failed)
+	}
+	if err := w.lab.Control().NodeAway(w.context(), nodes[1], false); err != nil {
+		t.Fatal(err)
+	}
+	w.calm()
+	if left := w.marked(); !slices.Equal(left, []int{a.VMID}) {
+		t.Errorf("on the server are %v", left)
+	}
+	p = w.process(now)
+	w.reap(p, sandbox.ReapSpec{}, w.reapable(p, sandbox.ReapSpec{}).Candidates)
+	if left := w.marked(); len(left) != 0 {
+		t.Errorf("when it is back there are %v", left)
+	}
+}
+
 // shift moves a process's clock on top of what other options do.
 func shift(d time.Duration) option {
 	return func(_ *pveConfig, _ *sandbox.Settings, o *sandbox.Options) {

@@ -204,8 +204,9 @@ func (m *Manager) refuseReaping(op string, ref Ref, marker *Marker) error {
 	if marker == nil {
 		return nil
 	}
-	until, err := time.Parse(time.RFC3339, marker.extra(markerReaping))
-	if err != nil || m.clock.Now().After(until) {
+	// A mark that can't be read is no time, and past.
+	until, _ := time.Parse(time.RFC3339, marker.extra(markerReaping))
+	if m.clock.Now().After(until) {
 		return nil
 	}
 	return &Error{Op: op, Ref: ref, Kind: ErrReaping, What: "its lease was over, and a reaper is about to destroy it",
