@@ -153,7 +153,7 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 			})
 		})
 	}
-	l.machine = node.New(node.Options{Clock: clock, Dial: l.engine.Dial, Address: netip.PrefixFrom(AddressGateway, AddressCIDR.Bits())})
+	l.machine = node.New(node.Options{Clock: clock, Dial: l.engine.Dial, Address: netip.PrefixFrom(AddressGateway, AddressCIDR.Bits()), Guests: guests{l.engine, l.server}})
 	l.node, err = sshnode.Start(sshnode.Options{
 		Dial: l.engine.Dial, AuthorizedKeys: []string{l.keys.authorized()}, HostKey: l.keys.node(), Exec: l.machine.Exec,
 	})
@@ -163,6 +163,16 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	l.control, err = control.New(l.server.URL(), l.server.Secret(), l.server.CertPEM())
 	return err
 }
+
+// guests are the containers as the node has them.
+type guests struct {
+	engine.Engine
+	server *server.Server
+}
+
+func (g guests) ConfigFiles() map[int]string { return g.server.ConfigFiles() }
+
+func (g guests) WriteConfigFile(vmid int, text string) error { return g.server.WriteConfigFile(vmid, text) }
 
 func subfolder(dir, name string) string {
 	if dir == "" {

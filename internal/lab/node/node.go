@@ -37,6 +37,8 @@ type Options struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Address is the node's own on the guests' bridge.
 	Address netip.Prefix
+	// Guests are the containers, for pct and /etc/pve/lxc; nil has none.
+	Guests Guests
 }
 
 // Node is the node's machine. It is made when somebody first logs in.
@@ -73,7 +75,7 @@ func New(o Options) *Node {
 // booted is the machine.
 func (n *Node) booted() (*sim.Standalone, error) {
 	n.start.Do(func() {
-		n.machine, n.failed = sim.NewStandalone(n.options.Clock, "pve", &network{n}, shell.Programs{"systemctl": n.systemctl, "ss": n.ss, "ip": n.ip, "tailscale": n.tailscale})
+		n.machine, n.failed = sim.NewStandalone(n.options.Clock, "pve", &network{n}, shell.Programs{"systemctl": n.systemctl, "ss": n.ss, "ip": n.ip, "tailscale": n.tailscale, "pct": n.pct})
 		if n.failed == nil {
 			n.failed = n.addLogin()
 		}
@@ -100,7 +102,12 @@ func (n *Node) Exec(ctx context.Context, user, line string, env []string, stdin 
 	if err != nil {
 		return 0, err
 	}
-	return m.Exec(ctx, user, line, env, stdin, stdout, stderr)
+	shown, err := n.showConfigs(m)
+	if err != nil {
+		return 0, err
+	}
+	code, err := m.Exec(ctx, user, line, env, stdin, stdout, stderr)
+	return code, errors.Join(err, n.takeConfigs(m, shown))
 }
 
 // WriteFile puts a file of root's on the node.

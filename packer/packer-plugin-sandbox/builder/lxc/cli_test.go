@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/internal/packertest"
 )
@@ -85,4 +86,19 @@ func TestABuildMakesATemplateThatProvesItself(t *testing.T) {
 		t.Fatalf("templates %v, strays %v\n%s", templates, strays, out)
 	}
 	t.Log(out)
+}
+
+// guest is a container's configuration on the server.
+func guest(t *testing.T, l *lab.Lab, vmid int) *pve.LXCConfig {
+	t.Helper()
+	client, err := pve.New(pve.Config{Endpoint: l.Endpoint(), Token: l.Token(), TLS: pve.TLSConfig{Fingerprint: l.Fingerprint()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	cfg, err := client.LXCConfig(t.Context(), l.Nodes()[0], vmid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
 }

@@ -52,7 +52,7 @@ func (w *work) canLogIn() bool {
 // audit grades the running clone; the grade goes into the template's marker.
 func (w *work) audit(ctx context.Context, ui packersdk.Ui, clone sandbox.VerifyClone) error {
 	o := audit.Options{Stage: audit.StageGuest, AllowedKeys: w.config.ProviderPublicKeys, ManifestDigest: w.sealed.summary.Digest}
-	report, err := audit.Run(ctx, audit.Target{Runner: clone.Runner}, o)
+	report, err := audit.Run(ctx, audit.Target{Container: sandbox.AuditContainer(clone.Config), Runner: clone.Runner}, o)
 	if err != nil {
 		return fmt.Errorf("audit the clone: %w", err)
 	}
