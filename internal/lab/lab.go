@@ -172,7 +172,9 @@ type guests struct {
 
 func (g guests) ConfigFiles() map[int]string { return g.server.ConfigFiles() }
 
-func (g guests) WriteConfigFile(vmid int, text string) error { return g.server.WriteConfigFile(vmid, text) }
+func (g guests) WriteConfigFile(vmid int, text string) error {
+	return g.server.WriteConfigFile(vmid, text)
+}
 
 func subfolder(dir, name string) string {
 	if dir == "" {
