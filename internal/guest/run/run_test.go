@@ -194,9 +194,9 @@ func TestAPromptArrivesAsItIs(t *testing.T) {
 func TestMuchOutputIsBoundedAndBinaryOutputPasses(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	r := request(`printf '\000\377begin\n'; head -c 200000000 /dev/zero; printf '\000\376end'`)
+	r := request(fmt.Sprintf(`printf '\000\377begin\n'; head -c %d /dev/zero; printf '\000\376end'`, muchOutput))
 	s := b.end(b.start(r).ID)
-	if s.Status != run.Succeeded || s.Total != 200000000+13 || !s.Dropped || !bytes.HasSuffix(s.Output, []byte("\x00\xfeend")) {
+	if s.Status != run.Succeeded || s.Total != muchOutput+13 || !s.Dropped || !bytes.HasSuffix(s.Output, []byte("\x00\xfeend")) {
 		t.Errorf("%s, %d bytes, dropped %t, ends in %q", s.Status, s.Total, s.Dropped, s.Output[max(0, len(s.Output)-8):])
 	}
 	first, err := run.Poll(t.Context(), b, key+".1", 0, 16)
@@ -354,5 +354,51 @@ func TestTheScriptServesPeople(t *testing.T) {
 		if got := b.sh(line + "; echo $?"); !strings.HasPrefix(got, "2\n") && !strings.HasPrefix(got, "1\n") {
 			t.Errorf("%s: %q", line, got)
 		}
+	}
+}
+
+// Without setpriv the run's user is reached by su, which may put its command into another session.
+func TestTheUserIsReachedBySuToo(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.sh("rm -f $(command -v setpriv)")
+	if got := b.sh("su -s /bin/sh agent -c 'id -un' 2>&1"); got != "agent\n" {
+		t.Skipf("su doesn't work in this guest: %s", got)
+	}
+	r := request(`echo "$(id -un) $PWD $HOME $A"; trap '' TERM; sleep 1000 & sleep 1001`)
+	r.Agent.Env, r.Limit, r.Grace = map[string]string{"A": "b c"}, time.Second, time.Second
+	s := b.end(b.start(r).ID)
+	// su has words of its own when it is told to end.
+	if s.Status != run.TimedOut || !strings.HasPrefix(string(s.Output), "agent /home/agent /home/agent b c\n") {
+		t.Errorf("%+v\n%s", s, s.Output)
+	}
+	b.nothingRuns()
+}
+
+// Where systemd runs, the supervisor is a unit of its own, so that no end of a login session takes it along; and where
+// systemd-run doesn't work, it goes without.
+func TestUnderSystemdTheSupervisorIsAUnit(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.sh(`mkdir -p /run/systemd/system; cat > /usr/local/bin/systemd-run <<'END'
+#!/bin/sh
+[ -e /tmp/works ] || exit 1
+echo "$*" > /tmp/called
+while [ "${1#--}" != "$1" ]; do shift; done
+setsid "$@" &
+END
+chmod 755 /usr/local/bin/systemd-run`)
+	if s := b.end(b.start(request("echo without")).ID); s.Status != run.Succeeded || string(s.Output) != "without\n" {
+		t.Errorf("%+v", s)
+	}
+	b.sh("touch /tmp/works")
+	r := request("echo with; sleep 1000 & exit 4")
+	r.Key = "ffffffffffffffffffffffff"
+	if s := b.end(b.start(r).ID); s.Status != run.Failed || s.Code != 4 || string(s.Output) != "with\n" {
+		t.Errorf("%+v", s)
+	}
+	b.nothingRuns()
+	if got := b.sh("cat /tmp/called"); !strings.Contains(got, "--unit=sbx-run-"+r.Key+".1 ") || !strings.HasSuffix(got, " /bin/sh /usr/local/bin/sbx-run supervise "+r.Key+".1\n") {
+		t.Errorf("systemd-run was called with %q", got)
 	}
 }

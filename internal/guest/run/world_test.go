@@ -23,7 +23,8 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/sshnode"
 )
 
-// box is one guest of the lab, simulated or, with SANDBOX_LAB_ENGINE=ns, a real container.
+// box is one guest of the lab, simulated or, with SANDBOX_LAB_ENGINE=ns, a real container; SANDBOX_LAB_IMAGE may say of
+// which base image.
 type box struct {
 	t      *testing.T
 	engine engine.Engine
@@ -73,7 +74,7 @@ func newBoxOf(t *testing.T, disk int64) *box {
 	t.Cleanup(func() { _ = pool.Close() })
 	const id = 101
 	err = errors.Join(
-		e.CreateRoot(t.Context(), id, engine.RootSpec{AuthorizedKeys: []string{line}, Bytes: disk}),
+		e.CreateRoot(t.Context(), id, engine.RootSpec{Image: os.Getenv("SANDBOX_LAB_IMAGE"), AuthorizedKeys: []string{line}, Bytes: disk}),
 		e.Configure(t.Context(), id, engine.Config{Hostname: "box", NICs: []engine.NIC{{
 			Name: "eth0", Bridge: "vmbr0", MAC: "BC:24:11:00:00:01", IPv4: "10.77.0.9/16", Gateway4: "10.77.0.1"}}}),
 		e.Start(t.Context(), id))
@@ -142,7 +143,7 @@ func (b *box) start(r run.Request) run.Started {
 // end waits for a run's end.
 func (b *box) end(id string) run.State {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		s, err := run.Poll(b.t.Context(), b, id, -1<<20, 1<<20)
 		if err != nil {
 			b.t.Fatal("poll:", err)
