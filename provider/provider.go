@@ -28,6 +28,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/mission"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/nodeguard"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/pool"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/portforward"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/preflight"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/reaper"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/rollback"
@@ -114,6 +115,7 @@ func (p *sandboxProvider) DataSources(context.Context) []func() datasource.DataS
 
 func (p *sandboxProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{
+		portforward.NewEphemeralResource,
 		secrets.NewEphemeralResource,
 		sshkey.NewEphemeralResource,
 	}

@@ -236,6 +236,8 @@ func (n *network) Dial(ctx context.Context, address string) (net.Conn, error) {
 
 func (n *network) Listen(int) (net.Listener, error) { return nil, syscall.EACCES }
 
+func (n *network) ListenLocal(int) (net.Listener, error) { return nil, syscall.EACCES }
+
 func (n *network) Permits(string, string) (bool, error) { return true, nil }
 
 func (n *network) Sockets() []machine.Socket { return nil }

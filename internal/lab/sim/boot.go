@@ -32,7 +32,7 @@ func (g *guest) boot() error {
 	}
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
 	bootID := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-	h := &host{network: e.network, id: g.id, listeners: map[int]*wire.Listener{}, conns: map[*wire.Conn]bool{}, begun: map[*wire.Conn]bool{}}
+	h := &host{network: e.network, id: g.id, listeners: map[int]*wire.Listener{}, local: map[int]bool{}, conns: map[*wire.Conn]bool{}, begun: map[*wire.Conn]bool{}}
 	m := machine.Boot(machine.Options{FS: files, Clock: e.clock, Network: h, BootID: bootID, Config: g.config})
 	err := errors.Join(mountVirtual(m), g.mountVolumes(files), writeIdentity(files, g.config), writeResolver(files, g.config), e.ensureMachineID(files), g.firstBoot(files))
 	if err != nil {

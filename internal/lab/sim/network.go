@@ -43,6 +43,7 @@ type host struct {
 	// under network.mu
 	nics      []nic
 	listeners map[int]*wire.Listener
+	local     map[int]bool        // those that only the loopback leads to
 	conns     map[*wire.Conn]bool // that came in
 	begun     map[*wire.Conn]bool // that go out
 	gone      bool
@@ -292,6 +293,11 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 		})
 	}
 	l := target.listeners[int(to.Port())]
+	if target.local[int(to.Port())] && !to.Addr().IsLoopback() {
+		n.mu.Unlock()
+		_ = theirs.Close()
+		return refuse(syscall.ECONNREFUSED)
+	}
 	n.mu.Unlock()
 	if l != nil {
 		err = l.Offer(theirs)
@@ -331,7 +337,11 @@ func (h *host) Sockets() []machine.Socket {
 	defer h.network.mu.Unlock()
 	all := []machine.Socket{{Local: netip.AddrPortFrom(netip.IPv4Unspecified(), 22)}}
 	for port := range h.listeners {
-		all = append(all, machine.Socket{Local: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port))})
+		at := netip.IPv4Unspecified()
+		if h.local[port] {
+			at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		all = append(all, machine.Socket{Local: netip.AddrPortFrom(at, uint16(port))})
 	}
 	for _, conns := range []map[*wire.Conn]bool{h.conns, h.begun} {
 		for c := range conns {
@@ -346,17 +356,31 @@ func (h *host) Sockets() []machine.Socket {
 }
 
 // Listen waits for connections to a port of the guest.
-func (h *host) Listen(port int) (net.Listener, error) {
+func (h *host) Listen(port int) (net.Listener, error) { return h.listen(port, false) }
+
+// ListenLocal waits for connections from the guest itself.
+func (h *host) ListenLocal(port int) (net.Listener, error) { return h.listen(port, true) }
+
+func (h *host) listen(port int, local bool) (net.Listener, error) {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
+	for free := 40000; port == 0; free++ {
+		if h.listeners[free] == nil {
+			port = free
+		}
+	}
 	if h.gone || h.listeners[port] != nil || port == 22 {
 		return nil, syscall.EADDRINUSE
 	}
 	l := wire.Listen(&net.TCPAddr{IP: net.IPv4zero, Port: port}, func() {
 		h.network.mu.Lock()
 		delete(h.listeners, port)
+		delete(h.local, port)
 		h.network.mu.Unlock()
 	})
 	h.listeners[port] = l
+	if local {
+		h.local[port] = true
+	}
 	return l, nil
 }

@@ -57,7 +57,7 @@ func (s *sshServer) serve(c net.Conn) {
 	if !ok {
 		return
 	}
-	go ssh.DiscardRequests(requests)
+	go s.globalRequests(conn, requests)
 	var (
 		mu   sync.Mutex
 		open int

@@ -19,6 +19,8 @@ type Network interface {
 	Dial(ctx context.Context, address string) (net.Conn, error)
 	// Listen waits for connections to one of the machine's TCP ports; EADDRINUSE if taken.
 	Listen(port int) (net.Listener, error)
+	// ListenLocal is Listen on the loopback only, which nobody else reaches; on a free port where it is 0.
+	ListenLocal(port int) (net.Listener, error)
 	// Permits says whether the packet filter lets a packet of a protocol ("tcp", "udp") to an address pass.
 	Permits(protocol, address string) (bool, error)
 	// Interfaces are lo and the NICs.
