@@ -11,6 +11,10 @@ func All() []func() function.Function {
 		NewSizeMiB,
 		NewRepoSlug,
 		NewEgressRules,
+		NewExposureName,
+		NewExposureURL,
+		NewProxyConfig,
+		NewDevelopmentPorts,
 		NewMergeProfiles,
 		NewLeaderboard,
 	}

@@ -188,7 +188,7 @@ func validHost(host string) bool {
 // Route is one entry of a reverse proxy.
 type Route struct {
 	Host    string // name that clients ask for, "web.example.org"
-	Backend string // host:port that it leads to, "127.0.0.1:18080"
+	Backend string // where it leads: "127.0.0.1:18080", or a URL of http or tcp without a path
 }
 
 // ErrProxy is the kind of every error of Proxy.
@@ -245,6 +245,9 @@ const nginxBlock = `server {
 `
 
 func proxyBackend(text string) (string, error) {
+	for _, scheme := range []string{"http://", "tcp://"} {
+		text = strings.TrimPrefix(text, scheme)
+	}
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
 		return "", fmt.Errorf("%w: %q is no host:port", ErrProxy, text)
@@ -267,6 +270,7 @@ func proxyBackend(text string) (string, error) {
 	return text, nil
 }
 
-// CommonPorts are those that development servers listen on by default: React and Rails, Vite, Django and many others,
-// proxies and Jupyter.
-func CommonPorts() []int { return []int{3000, 5173, 8000, 8080, 8888} }
+// DevelopmentPorts are those that development servers listen on by default, by what is found there.
+func DevelopmentPorts() map[string]int64 {
+	return map[string]int64{"node": 3000, "vite": 5173, "django": 8000, "web": 8080, "jupyter": 8888}
+}
