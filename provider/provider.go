@@ -35,6 +35,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/secrets"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/snapshot"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/sshkey"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/tailscale"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/template"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/workspace"
 )
@@ -118,6 +119,7 @@ func (p *sandboxProvider) EphemeralResources(context.Context) []func() ephemeral
 		portforward.NewEphemeralResource,
 		secrets.NewEphemeralResource,
 		sshkey.NewEphemeralResource,
+		tailscale.NewEphemeralResource,
 	}
 }
 

@@ -63,7 +63,7 @@ func CodeOf(err error) Code {
 
 // codePrecedence are the codes that win when an error is of several kinds: what the domain concluded says more than
 // the message that it concluded it from.
-var codePrecedence = []Code{"SBX601", "SBX602", "SBX603", "SBX604", "SBX605", "SBX702", "SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
+var codePrecedence = []Code{"SBX601", "SBX602", "SBX603", "SBX604", "SBX605", "SBX702", "SBX705", "SBX313", "SBX312", "SBX502", "SBX503", "SBX504", "SBX301", "SBX302", "SBX303"}
 
 func is(kinds ...error) func(error) bool {
 	return func(err error) bool {
@@ -224,6 +224,9 @@ var codes = []CodeInfo{
 		"Set `node_ssh` in the provider block.", is(ErrNoNodeSSH)},
 	{"SBX704", "The node's port is taken", "Another exposure or another program listens there; the message names it.",
 		"Choose another `host_port`, or leave it out to be given a free one.", is(ErrPortTaken)},
+
+	{"SBX705", "The container could not join the tailnet", "Tailscale isn't installed in it, the key was refused or is used up, or the network mode lets nothing reach Tailscale.",
+		"The message has what Tailscale said. Install `tailscale` in the template; use a fresh key; allow what it needs.", is(ErrTailnet)},
 
 	// 8xx: the run. They come late: most failures above end a wait too.
 	{"SBX801", "Time ran out", "The limit of the operation was reached.", "Raise the resource's `timeouts`; the next apply goes on from what is there.", is(context.DeadlineExceeded)},

@@ -55,6 +55,7 @@ type Model struct {
 	Workspace types.List `tfsdk:"workspace"`
 
 	Lease     types.Object `tfsdk:"lease"`
+	Tailscale types.Object `tfsdk:"tailscale"`
 	ExpiresAt types.String `tfsdk:"expires_at"`
 	Expired   types.Bool   `tfsdk:"expired"`
 
@@ -317,6 +318,7 @@ func imported() *Model {
 		DNS:              types.ObjectNull(dnsTypes),
 		Workspace:        types.ListNull(workspaceType),
 		Lease:            types.ObjectNull(leaseTypes),
+		Tailscale:        types.ObjectNull(tailscaleTypes),
 		Startup:          types.ObjectNull(startupTypes),
 		AllowRisks:       types.ListNull(riskType),
 		AuthorizedKeys:   types.ListNull(types.StringType),

@@ -43,6 +43,7 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 	r.planPool(&plan, &config, state)
 	plan.planClaimed(&config, state)
 	r.planNetwork(ctx, &resp.Diagnostics, &plan, &config, state)
+	plan.checkTailscale(&resp.Diagnostics)
 	changed := true
 	if state != nil {
 		// The framework has marked everything computed as unknown if anything differed, also what differed only in

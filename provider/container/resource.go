@@ -115,6 +115,7 @@ func (r *containerResource) Create(ctx context.Context, req resource.CreateReque
 		forget(ctx, resp.Private, &resp.Diagnostics, keyTask)
 		afterApply(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox, true)
 		rememberPinned(ctx, resp.Private, &resp.Diagnostics, outcome.Pinned)
+		plan.tailnet(limited, manager, outcome.Sandbox, &config, nil, false, &resp.Diagnostics) // a failure taints it
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -234,6 +235,9 @@ func (r *containerResource) Update(ctx context.Context, req resource.UpdateReque
 	afterApply(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox, unfinished)
 	rememberPinned(ctx, resp.Private, &resp.Diagnostics, outcome.Pinned)
 	noteRollback(ctx, resp.Private, &resp.Diagnostics, outcome.Sandbox)
+	if !plan.tailnet(limited, manager, outcome.Sandbox, &config, &state, unfinished, &resp.Diagnostics) {
+		plan.Tailscale = state.Tailscale // the next apply tries again
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 

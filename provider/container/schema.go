@@ -238,7 +238,8 @@ func behaviourAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			Default:             booldefault.StaticBool(false),
 		},
-		"lease": leaseAttribute(),
+		"lease":     leaseAttribute(),
+		"tailscale": tailscaleAttribute(),
 		"started": schema.BoolAttribute{
 			MarkdownDescription: "Whether the container runs. Default `true`. A change starts or stops it in place; no other change starts a stopped container.",
 			Optional:            true,
