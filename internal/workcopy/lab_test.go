@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -170,5 +171,89 @@ func BenchmarkSending10000Files(b *testing.B) {
 	g := newGuest(b)
 	for b.Loop() {
 		send(b, Place{Guest: g, User: "agent", Dir: "/home/agent/w", State: "/home/agent/.w"}, source)
+	}
+}
+
+// cutting breaks the connection once so many bytes have gone in or come out.
+type cutting struct {
+	*reached
+	after int
+}
+
+func (c *cutting) Exec(ctx context.Context, cmd guest.Command) (guest.Result, error) {
+	if cmd.Stdin != nil {
+		cmd.Stdin = &cutReader{c, cmd.Stdin}
+	}
+	if cmd.Stdout != nil {
+		cmd.Stdout = &cutWriter{c, cmd.Stdout}
+	}
+	return c.pool.Exec(ctx, c.target, cmd)
+}
+
+func (c *cutting) count(n int) {
+	before := c.after
+	if c.after -= n; before > 0 && c.after <= 0 {
+		c.pool.Disconnect(c.target)
+	}
+}
+
+type cutReader struct {
+	c *cutting
+	r io.Reader
+}
+
+func (r *cutReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.c.count(n)
+	return n, err
+}
+
+type cutWriter struct {
+	c *cutting
+	w io.Writer
+}
+
+func (w *cutWriter) Write(p []byte) (int, error) {
+	w.c.count(len(p))
+	return w.w.Write(p)
+}
+
+func TestAConnectionThatBreaksLosesNothing(t *testing.T) {
+	t.Parallel()
+	g := newGuest(t)
+	source := t.TempDir()
+	put(t, source, files{"a": strings.Repeat("x", 3<<20), "b": strings.Repeat("y", 1<<20), "c": "c"})
+	p := Place{Guest: g, User: "agent", Dir: "/home/agent/work", State: "/home/agent/.work.sandbox"}
+	var lost *guest.LostError
+
+	cut := p
+	cut.Guest = &cutting{g, 1 << 20}
+	if _, err := Send(t.Context(), cut, Source{Dir: source}); !errors.As(err, &lost) {
+		t.Fatalf("cut while sending: %v", err)
+	}
+	send(t, p, source) // what half arrived is ours, and gives way
+	if c := collect(t, p); len(c.List) != 0 {
+		t.Errorf("after sending again: %+v", c)
+	}
+
+	g.sh(t, "agent", "cd /home/agent/work; cat b a > new; rm c; mkdir out; cat a b > out/big")
+	cut.Guest = &cutting{g, 1 << 20}
+	if c, err := Collect(t.Context(), cut, NewIgnore(nil), Limits{}); err == nil || len(c.List) != 0 {
+		t.Errorf("cut while collecting: %d changes, %v", len(c.List), err)
+	}
+	if c := collect(t, p); len(c.List) != 3 {
+		t.Errorf("collected again: %d changes", len(c.List))
+	}
+
+	out := t.TempDir()
+	cut.Guest = &cutting{g, 1 << 20}
+	if _, _, err := BringOut(t.Context(), cut, []Wanted{{Pattern: "out/big", Destination: out + "/"}}); err == nil {
+		t.Error("cut while bringing out: no error")
+	}
+	if got := content(t, out); len(got) != 0 {
+		t.Errorf("half a file is there: %s", got.names())
+	}
+	if brought, _ := bringOut(t, p, Wanted{Pattern: "out/big", Destination: out + "/"}); len(brought) != 1 || brought[0].Size != 4<<20 {
+		t.Errorf("brought %v", brought)
 	}
 }

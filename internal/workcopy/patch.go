@@ -42,9 +42,12 @@ type FileStat struct {
 }
 
 // Stat counts all changes.
-func (c Changes) Stat() Stat {
-	s := Stat{Files: len(c.List)}
-	for _, f := range c.FileStats() {
+func (c Changes) Stat() Stat { return Total(c.FileStats()) }
+
+// Total adds up.
+func Total(stats []FileStat) Stat {
+	s := Stat{Files: len(stats)}
+	for _, f := range stats {
 		s.Insertions += f.Insertions
 		s.Deletions += f.Deletions
 	}
@@ -230,9 +233,8 @@ func writeLiteral(b *bytes.Buffer, content []byte) {
 }
 
 // StatText is the Stat of each path and of all, as git diff --stat writes it, of at most so many paths.
-func (c Changes) StatText(most int) string {
+func StatText(stats []FileStat, most int) string {
 	var b strings.Builder
-	stats := c.FileStats()
 	for i, f := range stats {
 		if i == most {
 			fmt.Fprintf(&b, " … and %s more\n", count(len(stats)-most, "file"))
@@ -244,6 +246,6 @@ func (c Changes) StatText(most int) string {
 		}
 		fmt.Fprintf(&b, " %s | %d %s%s\n", quotePath(f.Path), f.Insertions+f.Deletions, strings.Repeat("+", min(f.Insertions, 20)), strings.Repeat("-", min(f.Deletions, 20)))
 	}
-	fmt.Fprintf(&b, " %s", c.Stat())
+	fmt.Fprintf(&b, " %s", Total(stats))
 	return b.String()
 }

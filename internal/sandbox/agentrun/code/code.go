@@ -275,9 +275,10 @@ func (c *Stage) writePatch(r *agentrun.Report, patch []byte) (string, error) {
 }
 
 func summary(changes workcopy.Changes, patch []byte) *agentrun.Diff {
-	stat := changes.Stat()
-	d := &agentrun.Diff{Files: stat.Files, Insertions: stat.Insertions, Deletions: stat.Deletions, Stat: changes.StatText(50), PatchSHA256: workcopy.SHA256(patch), Paths: []agentrun.ChangedPath{}}
-	for i, f := range changes.FileStats() {
+	stats := changes.FileStats()
+	stat := workcopy.Total(stats)
+	d := &agentrun.Diff{Files: stat.Files, Insertions: stat.Insertions, Deletions: stat.Deletions, Stat: workcopy.StatText(stats, 50), PatchSHA256: workcopy.SHA256(patch), Paths: []agentrun.ChangedPath{}}
+	for i, f := range stats {
 		if i == reportPaths {
 			break
 		}
