@@ -183,6 +183,34 @@ func TestARealDebianIsHardenedAndProvedAndItsWeaknessesAreNamed(t *testing.T) {
 			t.Errorf("it changed %s", strings.Join(c, "\n"))
 		}
 	})
+	t.Run("the filter can be loaded, again too, and opened by root alone", func(t *testing.T) {
+		if ns.Check() != nil {
+			t.Skip("needs nft: ", ns.Check())
+		}
+		// In a network of its own, and as the agent from within a user namespace of its own, which is all that it can have.
+		got := inside(`unshare --net sh -ec '
+			nft -f /etc/sandbox/nftables.conf
+			/usr/local/lib/sandbox/open-port add 3000
+			nft -f /etc/sandbox/nftables.conf
+			nft list ruleset
+			setpriv --reuid=agent --regid=agent --init-groups nft flush ruleset 2>/dev/null && echo LIFTED || :
+			/usr/local/lib/sandbox/open-port remove 3000
+			nft -f /etc/sandbox/nftables.conf
+			nft list ruleset | grep 3000 || echo closed'`)
+		for _, want := range []string{"hook input priority filter; policy drop", "hook forward priority filter; policy drop", "elements = { 3000 }", "169.254.0.0/16", "closed"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the rules lack %q:\n%s", want, got)
+			}
+		}
+		if strings.Contains(got, "LIFTED") {
+			t.Error("the agent could lift the filter")
+		}
+	})
+	t.Run("systemd takes the units", func(t *testing.T) {
+		if said := inside("cd /etc/systemd/system; systemd-analyze verify --man=no sandbox-firstboot.service sandbox-filter.service sandbox-lease.service sandbox-lease.timer 2>&1 | grep -i sandbox || :"); said != "" {
+			t.Error(said)
+		}
+	})
 	t.Run("the audit gives the best grade", func(t *testing.T) {
 		report, err := audit.Run(t.Context(), audit.Target{Folder: dir, Runner: r}, auditOptions)
 		if err != nil {

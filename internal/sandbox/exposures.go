@@ -213,6 +213,9 @@ func (m *Manager) Expose(ctx context.Context, spec ExposureSpec, update bool) (E
 			return Exposure{}, err
 		}
 	}
+	if err := m.letIn(ctx, s, spec.HostKey, "add", spec.Port); err != nil {
+		return Exposure{}, err
+	}
 	if err := m.letNodeIn(ctx, s, spec.Port, target); err != nil {
 		return Exposure{}, err
 	}

@@ -49,7 +49,13 @@ func (m *Manager) nodeIsLetIn(ctx context.Context, s Sandbox, e exposure.Entry) 
 // it goes with the container.
 func (m *Manager) shutNodeOut(ctx context.Context, ref Ref, port int) {
 	s, err := m.read(ctx, Prior{Ref: Ref{VMID: ref.VMID, Owner: ref.Owner, Claim: ref.Claim}}, false)
-	if err != nil || !s.Network.Mode.Managed() {
+	if err != nil {
+		return
+	}
+	if err := m.letIn(ctx, s, "", "remove", port); err != nil {
+		m.log.WarnContext(ctx, "the port of a removed exposure stays open in the filter inside", "exposure", exposure.Name(ref.VMID, port), "cause", err)
+	}
+	if !s.Network.Mode.Managed() {
 		return
 	}
 	_, err = egress.SyncPart(ctx, m.pve, pve.LXCFirewall(s.Node, s.VMID), nil, func(have []egress.Rule) []egress.Rule {

@@ -458,3 +458,36 @@ func TestWithoutNodeSSHItSaysSo(t *testing.T) {
 		t.Errorf("it said: %s", text)
 	}
 }
+
+// A hardened template has a filter of its own inside: an exposure opens its port there, and closes it again.
+func TestAnExposureOpensThePortInTheFilterInside(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	run := func(script string) string {
+		t.Helper()
+		r := f.NewResource(t, "sandbox_exec")
+		protocoltest.NoErrors(t, f.Apply(t, t.Context(), f.Plan(t, r, values{"container_id": f.id, "script": script, "triggers": values{"script": script}})))
+		return r.Text(t, "stdout")
+	}
+	// What internal/harden puts there, as far as it matters here.
+	run(`mkdir -p /usr/local/lib/sandbox /etc/sandbox/nftables.d
+		printf '#!/bin/sh\necho "$1 $2" >>/tmp/told\ncase $1 in add) touch /etc/sandbox/nftables.d/50-port-$2.nft ;; remove) rm /etc/sandbox/nftables.d/50-port-$2.nft ;; esac\n' >/usr/local/lib/sandbox/open-port
+		chmod 755 /usr/local/lib/sandbox/open-port`)
+	r := f.NewResource(t, "sandbox_port_exposure")
+	protocoltest.NoErrors(t, f.Apply(t, t.Context(), f.Plan(t, r, values{"container_id": f.id, "port": 3000})))
+	if told := run("cat /tmp/told; echo"); strings.TrimSpace(told) != "add 3000" {
+		t.Errorf("it was told %q", told)
+	}
+	protocoltest.NoErrors(t, f.Destroy(t, t.Context(), r))
+	if told := run("cat /tmp/told; echo; :"); strings.TrimSpace(told) != "add 3000\nremove 3000" {
+		t.Errorf("it was told %q", told)
+	}
+
+	run(`printf '#!/bin/sh\necho "nft: not permitted" >&2\nexit 1\n' >/usr/local/lib/sandbox/open-port`)
+	if text := f.refused(values{"port": 3001}); !strings.Contains(text, "not permitted") || !strings.Contains(text, "open-port add 3001") {
+		t.Errorf("a filter that can't be opened: %s", text)
+	}
+	if units := f.units(); strings.Contains(units, "3001") {
+		t.Errorf("on the node are %s", units)
+	}
+}
