@@ -77,7 +77,12 @@ func measureIsolation(ctx context.Context, log io.Writer, report func(Metric)) (
 	if err != nil {
 		return err
 	}
-	return measureGroups(ctx, provider, log, report)
+	for _, measure := range []func(context.Context, string, io.Writer, func(Metric)) error{measureGroups, measureWalls, measureGuarded, measurePackets} {
+		if err := measure(ctx, provider, log, report); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measureGroups counts what a security group costs: written first, with one rule changed, and with a large IP set

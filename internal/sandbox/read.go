@@ -77,7 +77,7 @@ func (m *Manager) read(ctx context.Context, prior Prior, anyClaim bool) (Sandbox
 		if err != nil {
 			return Sandbox{}, m.step("read", ref, "read its firewall", err)
 		}
-		if err := egress.ReadNamedSets(ctx, m.pve, node, ref.VMID, &wall); err != nil {
+		if err := egress.ReadNamedSets(ctx, m.pve, node, ref.VMID, len(nicOf(cfg.Nets()[0].Properties).Own) > 0, &wall); err != nil {
 			return Sandbox{}, m.step("read", ref, "read its firewall's IP sets", err)
 		}
 		s.Posture.Firewall = append(wallLines(wall, s.Network), m.moved(ctx, prior.Pinned)...)

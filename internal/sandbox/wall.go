@@ -82,11 +82,28 @@ func nicOf(net0 pve.Properties) egress.NIC {
 	static := func(address string) bool { return strings.Contains(address, "/") }
 	unused := func(address string) bool { return address == "" || address == AddressManual }
 	v4, v6 := net0.Text("ip"), net0.Text("ip6")
+	var own []netip.Prefix
+	switch {
+	case static(v4) && !static(v6) && !unused(v6):
+		own = []netip.Prefix{hostOf(v4), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+	case static(v6) && !static(v4) && !unused(v4):
+		own = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), hostOf(v6), netip.MustParsePrefix("fe80::/10")}
+	}
 	return egress.NIC{
+		Own:    own,
 		Static: (static(v4) || unused(v4)) && (static(v6) || unused(v6)) && (static(v4) || static(v6)),
 		DHCP:   v4 == AddressDHCP || v6 == AddressDHCP,
 		IPv6:   !unused(v6),
 	}
+}
+
+// hostOf is the address alone of one in CIDR form; the zero prefix of what is none.
+func hostOf(cidr string) netip.Prefix {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(p.Addr(), p.Addr().BitLen())
 }
 
 // management are the networks that may log in: the provider's and, where guests

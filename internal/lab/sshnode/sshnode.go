@@ -254,6 +254,8 @@ func (n *Node) forward(ch ssh.NewChannel) {
 		return
 	}
 	go ssh.DiscardRequests(requests)
+	// A guest whose link is down never says that it has ended.
+	defer context.AfterFunc(n.ctx, func() { _ = guest.Close() })()
 	Splice(channel, guest)
 }
 

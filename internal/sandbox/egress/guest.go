@@ -1,7 +1,9 @@
 package egress
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
@@ -16,6 +18,27 @@ type NIC struct {
 	DHCP bool
 	// IPv6 says that the guest uses IPv6 at all (SLAAC, DHCP or static).
 	IPv6 bool
+	// Own are, where one family's address is static and the other's isn't, the
+	// addresses that the guest may send from: the static one, and all of the other
+	// family.
+	Own []netip.Prefix
+}
+
+// filterSet is the server's name for the addresses that the first interface may
+// send from, beside those that it knows by itself.
+const filterSet = "ipfilter-net0"
+
+// sources are the sets that a guest's firewall needs to filter by address where the
+// server knows only one of its addresses.
+func (n NIC) sources() []Set {
+	if len(n.Own) == 0 {
+		return nil
+	}
+	var own []netip.Prefix
+	for _, p := range n.Own {
+		own = append(own, halves(p)...)
+	}
+	return []Set{{Name: filterSet, Comment: "what the sandbox may send from", Entries: canonical(own)}}
 }
 
 // Options are the switches of a guest's firewall that a managed mode sets. The
@@ -55,6 +78,8 @@ func RenderGuest(p Policy, nic NIC) (Guest, error) {
 	if err != nil {
 		return Guest{}, err
 	}
+	f.Sets = append(f.Sets, nic.sources()...)
+	slices.SortFunc(f.Sets, func(a, b Set) int { return cmp.Compare(a.Name, b.Name) })
 	return Guest{Options: OptionsFor(nic), Filter: f}, nil
 }
 
@@ -64,7 +89,7 @@ func RenderGuest(p Policy, nic NIC) (Guest, error) {
 func GroupGuest(group string, nic NIC) Guest {
 	return Guest{
 		Options: OptionsFor(nic),
-		Filter:  Filter{Rules: []Rule{{Type: Group, Action: group, Enabled: true, Comment: "the sandbox's network mode"}}},
+		Filter:  Filter{Sets: nic.sources(), Rules: []Rule{{Type: Group, Action: group, Enabled: true, Comment: "the sandbox's network mode"}}},
 	}
 }
 
@@ -74,7 +99,7 @@ func GroupGuest(group string, nic NIC) Guest {
 func OptionsFor(nic NIC) Options {
 	return Options{
 		Enable: true, PolicyIn: Drop, PolicyOut: Drop,
-		MACFilter: true, IPFilter: nic.Static,
+		MACFilter: true, IPFilter: nic.Static || len(nic.Own) > 0,
 		DHCP: nic.DHCP, NDP: nic.IPv6, RAdv: false,
 	}
 }

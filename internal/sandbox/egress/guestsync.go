@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,9 +42,14 @@ func readGuest(ctx context.Context, api API, scope pve.FirewallScope, vmid int, 
 }
 
 // ReadNamedSets reads the IP sets of a guest's own that its rules name: one request
-// for each. One that is gone is left out.
-func ReadNamedSets(ctx context.Context, api API, node string, vmid int, g *Guest) error {
-	for _, name := range g.namedSets(GuestSets) {
+// for each. own adds the set of the addresses that it may send from (NIC.Own). One
+// that is gone is left out.
+func ReadNamedSets(ctx context.Context, api API, node string, vmid int, own bool, g *Guest) error {
+	names := g.namedSets(GuestSets)
+	if own {
+		names = append(names, filterSet)
+	}
+	for _, name := range names {
 		s, err := ReadSet(ctx, api, pve.LXCFirewall(node, vmid), name)
 		switch {
 		case pve.Means(err, pve.NoSuchObject):
@@ -53,6 +59,7 @@ func ReadNamedSets(ctx context.Context, api API, node string, vmid int, g *Guest
 			g.Sets = append(g.Sets, s)
 		}
 	}
+	slices.SortFunc(g.Sets, func(a, b Set) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
 
