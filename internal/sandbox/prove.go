@@ -147,8 +147,12 @@ func (f *finishing) try(ctx context.Context, suspects []*suspect) (simulated boo
 			args = append(args, strconv.Itoa(i), s.at.Addr().String(), strconv.Itoa(int(s.at.Port())), question(s.at.Port()))
 			continue
 		}
+		patience := probeTime
+		if s.node {
+			patience /= 4 // it is this side of any network
+		}
 		looks.Go(func() error {
-			looking, cancel := context.WithTimeout(ctx, probeTime)
+			looking, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			s.reach, s.err = f.m.guests.ReachFrom(looking, t, s.at.String())
 			return nil

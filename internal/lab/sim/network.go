@@ -259,6 +259,9 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: the lab has no names, only addresses: %w", address, err)
 	}
+	if from != nil && to.Addr() == nodeAddress {
+		return refuse(syscall.ECONNREFUSED) // no guest's rule is about its node, and nothing listens there
+	}
 	if err := n.pass(ctx, n.connection(from, to, tcp)); err != nil {
 		return refuse(err)
 	}
