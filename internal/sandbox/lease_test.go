@@ -241,3 +241,21 @@ func TestAGuestThatCannotBeToldIsLeasedAllTheSame(t *testing.T) {
 		t.Errorf("the guest believes in %v", got)
 	}
 }
+
+func TestAGuestThatNobodyLogsInToIsSaidNotToBeTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	want := leased("mute", sandbox.Lease{TTL: time.Hour})
+	want.WaitFor = sandbox.WaitForNone
+	s := w.create(p, want)
+	renewed := want.Clone()
+	renewed.Lease.Renew = "again"
+	out, err := p.Update(w.context(), sandbox.Prior{Ref: s.Ref}, want, renewed)
+	if err != nil || len(out.Warnings) != 1 || out.Warnings[0].Summary != "The guest isn't told its new lease" {
+		t.Errorf("%v, %v", out.Warnings, err)
+	}
+	if m := w.markerOf(s.VMID); m.Renewed != "again" {
+		t.Errorf("the marker is %v", m)
+	}
+}

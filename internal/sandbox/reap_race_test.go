@@ -112,6 +112,46 @@ func TestARenewalAndAReaperAtTheSameMoment(t *testing.T) {
 	})
 }
 
+// Somebody finishes a creation that was cut long ago, and the reaper comes by.
+func TestACreationThatIsBeingFinishedIsNotReaped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	ctx, kill := context.WithCancel(w.context())
+	want := light("cut", nil)
+	var ref sandbox.Ref
+	if _, err := w.process().Create(ctx, want, func(r sandbox.Ref, _ string) { ref = r; kill() }); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	now := w.pass(2 * time.Hour)
+	candidates := w.reapable(w.process(now), sandbox.ReapSpec{}).Candidates
+	if len(candidates) != 1 {
+		t.Fatalf("found %v", found(candidates))
+	}
+	// It is held when it has written its first change, and is about to seal.
+	id := w.inject(control.Fault{Method: "PUT", Pattern: `/lxc/\d+/config$`, Nth: 2, Kind: control.Hold})
+	done := make(chan error)
+	go func() {
+		_, err := w.process(now).Update(w.context(), sandbox.Prior{Ref: ref}, want, want)
+		done <- err
+	}()
+	if _, err := w.lab.Control().WaitHeld(w.context(), id, 1, 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.reap(w.process(now), sandbox.ReapSpec{}, candidates); len(out.Reaped) != 0 || len(out.Left) != 1 {
+		t.Errorf("%+v", out)
+	}
+	if err := w.lab.Control().Release(w.context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if m := w.markerOf(ref.VMID); m == nil || m.Phase != sandbox.PhaseReady || !m.Until.IsZero() {
+		t.Errorf("the marker is %v", m)
+	}
+}
+
 // A reaper that is killed at its nth request has destroyed its guest or left it whole, and the next one ends it.
 func TestKillAtEachRequestOfAReaper(t *testing.T) {
 	t.Parallel()

@@ -125,7 +125,8 @@ func (r *reaping) one(ctx context.Context, c ReapCandidate) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, reapWindow)
 	defer cancel()
-	if c.Reason != ReapOverdue { // a creation that is cut may hold a lock that never goes away
+	// A creation that was cut may hold a lock that never goes away.
+	if c.Reason != ReapOverdue || cfg.Lock() == "" {
 		if err := r.announce(limited, c, cfg); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 )
@@ -57,6 +58,11 @@ func (f *finishing) update(ctx context.Context) error {
 	if err := f.open(ctx); err != nil {
 		return err
 	}
+	if deadline, ok := ctx.Deadline(); ok && f.marker.Phase == PhaseCreating {
+		// It is somebody's work again: no reaper may take it for a leftover while it
+		// is being finished.
+		f.marker.Until = f.m.clock.Now().Add(time.Until(deadline)).Add(time.Minute)
+	}
 	f.withdraw(ctx)
 	return f.bring(ctx)
 }
@@ -68,7 +74,12 @@ func (f *finishing) bring(ctx context.Context) error {
 	f.takeOverRollback()
 	f.writeKeys = f.writeKeys || (unfinished || f.left != nil) && f.spec.AuthorizedKeys != nil
 	f.noteKeys()
-	f.tell = f.marker.take(f.spec.Lease, f.m.clock.Now()) || f.tell || unfinished || f.left != nil
+	f.tell = f.marker.take(f.spec.Lease, f.m.clock.Now()) || f.tell
+	if f.tell && f.spec.Started && f.spec.WaitFor != WaitForSSH && !unfinished {
+		f.warnings.add("The guest isn't told its new lease", fmt.Sprintf(
+			"Nobody logs in to container %d (wait_for is %q), so if it was told a lease before, its own timer goes on with that one. With wait_for = \"ssh\" it is told.", f.ref.VMID, f.spec.WaitFor))
+	}
+	f.tell = f.tell || unfinished || f.left != nil
 	wasRunning := f.status.Running()
 
 	had, err := f.planWall(ctx, wasRunning)

@@ -5,3 +5,8 @@ data "sandbox_containers" "mine" {
 output "running" {
   value = [for c in data.sandbox_containers.mine.containers : c.hostname if c.status == "running"]
 }
+
+# What nobody has renewed.
+data "sandbox_containers" "over" {
+  expired = true
+}
