@@ -65,8 +65,8 @@ type applier struct {
 // all says whether every path is as the changes leave it.
 func (a *applier) all(list []Change) (bool, error) {
 	for _, change := range list {
-		if checkName(change.Path) != nil {
-			return false, nil
+		if bad := checkName(change.Path); bad != nil {
+			return false, nil //nolint:nilerr // check says it
 		}
 		if have, err := a.read(change.Path); err != nil || !have.equal(change.new) {
 			return false, err

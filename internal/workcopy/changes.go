@@ -106,7 +106,6 @@ type collector struct {
 	place         Place
 	limits        Limits
 	before, after listing
-	sums          map[string]string // of files of before that may have changed
 	left          []LeftOut
 	total         int64
 	old, new      map[string]version

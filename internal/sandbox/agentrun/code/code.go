@@ -92,7 +92,7 @@ func (c *Stage) Before(ctx context.Context, s *agentrun.Session) error {
 		return nil
 	}
 	repo := c.Repo.Repo
-	repo.Branch = workcopy.WorkBranch(c.Repo.Namespace, s.Spec.Name, s.Ref.VMID)
+	repo.Branch = workcopy.WorkBranch(c.Repo.Namespace, s.Spec.Name, s.VMID)
 	cloned, err := workcopy.Clone(ctx, p, repo)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (c *Stage) After(ctx context.Context, s *agentrun.Session, r *agentrun.Repo
 		s.Warn("Changes stay in the container", fmt.Sprintf("These paths of %s are not as they were, and are not among the changes:\n%s", p.Dir, listed(changes.LeftOut)))
 	}
 	if c.Repo != nil {
-		r.Diff.Branch = workcopy.WorkBranch(c.Repo.Namespace, s.Spec.Name, s.Ref.VMID)
+		r.Diff.Branch = workcopy.WorkBranch(c.Repo.Namespace, s.Spec.Name, s.VMID)
 	}
 	if r.Diff.Withheld = changes.Holding(c.secret(s)); len(r.Diff.Withheld) > 0 {
 		for i, name := range r.Diff.Withheld {
@@ -239,7 +239,7 @@ func (c *Stage) push(ctx context.Context, s *agentrun.Session, r *agentrun.Repor
 	if r.Agent != nil {
 		who = r.Agent.Name
 	}
-	p.Message = fmt.Sprintf("%s: changes by %s\n\nRun %s in container %d; %s.\n", s.Spec.Name, who, s.RunID, s.Ref.VMID, changes.Stat())
+	p.Message = fmt.Sprintf("%s: changes by %s\n\nRun %s in container %d; %s.\n", s.Spec.Name, who, s.RunID, s.VMID, changes.Stat())
 	if r.FinishedAt != nil {
 		p.When = *r.FinishedAt
 	}
