@@ -17,16 +17,22 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/agentrun"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/exposure"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/mission"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/workcopy"
 )
 
 // Bounds of the area agent.
 const (
-	maxRunTrips    = 6   // SSH commands of a run beyond the one that a bare command is, polls left out
-	maxSecretTrips = 1   // more of them with secrets
-	maxSyncRatio   = 2.0 // a folder sent, against tar over the same connection
-	syncFiles      = 10_000
-	syncRuns       = 3
+	maxRunTrips     = 6   // SSH commands of a run beyond the one that a bare command is, polls left out
+	maxSecretTrips  = 1   // more of them with secrets
+	maxSyncRatio    = 2.0 // a folder sent, against tar over the same connection
+	maxMissionRatio = 1.1 // a mission of members side by side, against its slowest
+	missionMembers  = 8
+	missionSeconds  = 16 // of the slowest
+	proxyRoutes     = 1000
+	syncFiles       = 10_000
+	syncRuns        = 3
 )
 
 // agentStage is a lab with one sandbox, and the domain to work with it.
@@ -71,18 +77,21 @@ func newAgentStage(ctx context.Context) (s *agentStage, err error) {
 	}
 	closers = append(closers, s.manager.Close)
 	s.engine = agentrun.New(s.manager, nil, nil)
+	s.prior, err = s.sandbox(ctx, "agent")
+	return s, err
+}
+
+// sandbox makes one more sandbox.
+func (s *agentStage) sandbox(ctx context.Context, hostname string) (sandbox.Prior, error) {
 	made, err := s.manager.Create(ctx, sandbox.Spec{
-		Hostname: "agent", Source: sandbox.Source{TemplateID: s.target.TemplateID}, Started: true,
+		Hostname: hostname, Source: sandbox.Source{TemplateID: s.target.TemplateID}, Started: true,
 		Network: sandbox.Network{IPv4: sandbox.AddressAuto, Mode: sandbox.ModeUnmanaged}, WaitFor: sandbox.WaitForSSH,
 	}, func(sandbox.Ref, string) {})
-	if err != nil {
-		return s, err
+	prior := sandbox.Prior{Ref: made.Sandbox.Ref}
+	if err == nil && made.Sandbox.SSH != nil {
+		prior.SSHHostKey = made.Sandbox.SSH.HostKey
 	}
-	s.prior = sandbox.Prior{Ref: made.Sandbox.Ref}
-	if made.Sandbox.SSH != nil {
-		s.prior.SSHHostKey = made.Sandbox.SSH.HostKey
-	}
-	return s, nil
+	return prior, err
 }
 
 // measureAgent is about runs of agents: what they cost beside the agent, and how fast code goes in.
@@ -102,7 +111,59 @@ func measureAgent(ctx context.Context, log io.Writer, report func(Metric)) (err 
 		return err
 	}
 	report(atMost("secret_extra_round_trips", secret-plain, maxSecretTrips))
-	return s.measureSync(ctx, log, report)
+	if err := s.measureSync(ctx, log, report); err != nil {
+		return err
+	}
+	if err := s.measureMission(ctx, log, report); err != nil {
+		return err
+	}
+	return measureProxy(report)
+}
+
+// measureMission has members work side by side, each longer than the one before; the slowest decides how long it takes.
+func (s *agentStage) measureMission(ctx context.Context, log io.Writer, report func(Metric)) error {
+	spec := mission.Spec{Name: "bench", Strategy: mission.Parallel, Task: "wait", Timeout: time.Minute}
+	for i := range missionMembers {
+		name := fmt.Sprintf("member-%d", i)
+		prior, err := s.sandbox(ctx, name)
+		if err != nil {
+			return err
+		}
+		seconds := missionSeconds * (i + 1) / missionMembers
+		spec.Members = append(spec.Members, mission.Member{Name: name, Prior: prior, Run: agentrun.Spec{
+			User: "agent", Command: agentrun.Command{Script: fmt.Sprintf("sleep %d", seconds)}, Timeout: time.Minute,
+		}})
+	}
+	done, err := mission.Run(ctx, s.engine, nil, nil, spec, nil)
+	if err != nil {
+		return err
+	}
+	slowest := int64(0)
+	for _, m := range done.Report.Members {
+		if m.Status != agentrun.Succeeded {
+			return fmt.Errorf("%s: %s", m.Name, m.Status)
+		}
+		slowest = max(slowest, m.DurationMS)
+	}
+	fmt.Fprintf(log, "a mission of %d took %d ms, its slowest member %d ms\n", missionMembers, done.Report.DurationMS, slowest)
+	report(ratioAtMost("mission_8_over_slowest", float64(done.Report.DurationMS)/float64(slowest), maxMissionRatio))
+	return nil
+}
+
+// measureProxy renders a proxy's configuration of very many ports.
+func measureProxy(report func(Metric)) error {
+	var routes []exposure.Route
+	for i := range proxyRoutes {
+		routes = append(routes, exposure.Route{Host: fmt.Sprintf("box-%d.example.org", i), Backend: fmt.Sprintf("127.0.0.1:%d", 10_000+i)})
+	}
+	for _, kind := range []string{"caddy", "nginx"} {
+		began := time.Now()
+		if _, err := exposure.Proxy(kind, routes); err != nil {
+			return err
+		}
+		report(shown("proxy_1000_routes_"+kind, fmt.Sprintf("%.1fms", float64(time.Since(began).Microseconds())/1000)))
+	}
+	return nil
 }
 
 // trips runs `true` to its end and counts the SSH commands, without polls.
