@@ -54,6 +54,25 @@ func (l *Lists) Resources(ctx context.Context) ([]Resource, error) {
 	})
 }
 
+// Recent is Resources for a reader that can do with a list as it was up to age ago,
+// whatever was written since: one that only looks for what is there for longer, and
+// is told by the server where the list is behind.
+func (l *Lists) Recent(ctx context.Context, age time.Duration) ([]Resource, error) {
+	l.mu.Lock()
+	if s := l.flight["resources"]; s != nil && l.client.cfg.Clock.Now().Sub(s.asked) <= age {
+		select {
+		case <-s.done:
+			if list, ok := s.value.([]Resource); ok && s.err == nil {
+				l.mu.Unlock()
+				return list, nil
+			}
+		default:
+		}
+	}
+	l.mu.Unlock()
+	return l.Resources(ctx)
+}
+
 // LXC returns the containers of a node, with their present status.
 func (l *Lists) LXC(ctx context.Context, node string) ([]LXCEntry, error) {
 	return shared(ctx, l, "lxc "+node, func(ctx context.Context) ([]LXCEntry, error) {

@@ -52,7 +52,7 @@ func (c *Client) WaitAbout(ctx context.Context, upid UPID, about time.Duration, 
 	begin := c.cfg.Clock.Now()
 	waited := func() time.Duration { return c.cfg.Clock.Now().Sub(begin) }
 	var failing pollFailures
-	if about > shortestPoll {
+	if about > 0 {
 		if err := c.cfg.Clock.Sleep(ctx, about); err != nil {
 			return TaskResult{}, &TaskError{UPID: upid, StillRunning: true, Err: err}
 		}
@@ -74,7 +74,7 @@ func (c *Client) WaitAbout(ctx context.Context, upid UPID, about time.Duration, 
 			failing = pollFailures{}
 		}
 		pause := min(max(shortestPoll, waited()/10), longestPoll)
-		if about > shortestPoll && waited() < about*3/2 {
+		if about > 0 && waited() < max(about*3/2, shortestPoll) {
 			pause = soonPoll
 		}
 		if err := c.cfg.Clock.Sleep(ctx, pause); err != nil {

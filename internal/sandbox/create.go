@@ -112,12 +112,9 @@ func (c *creation) outcome(ctx context.Context, err error) (Outcome, error) {
 
 // begin ends when the container exists and its lock is gone.
 func (c *creation) begin(ctx context.Context) error {
-	resources := c.resources
-	if resources == nil {
-		var err error
-		if resources, err = c.m.pve.Lists().Resources(ctx); err != nil {
-			return err
-		}
+	resources, err := c.list(ctx)
+	if err != nil {
+		return err
 	}
 	taken := map[int]bool{}
 	for _, r := range resources {
@@ -156,6 +153,30 @@ func (c *creation) begin(ctx context.Context) error {
 		Until: c.m.clock.Now().Add(time.Until(deadline)).Add(time.Minute),
 	}
 	return c.make(ctx, taken)
+}
+
+// listAge is how old the cluster's list may be that creations share. What it is wrong
+// about the server tells: an id that is taken since is refused, and the next is tried.
+const listAge = 10 * time.Second
+
+// list is the cluster's list: that of the series, or one that other creations of the
+// run have just used. A wanted id, and a template that isn't on it, are looked for in
+// a new one.
+func (c *creation) list(ctx context.Context) ([]pve.Resource, error) {
+	if c.resources != nil {
+		return c.resources, nil
+	}
+	if c.spec.VMID != 0 {
+		return c.m.pve.Lists().Resources(ctx)
+	}
+	resources, err := c.m.pve.Lists().Recent(ctx, listAge)
+	if err != nil || !c.spec.Source.IsClone() {
+		return resources, err
+	}
+	if t := guestIn(resources, c.spec.Source.TemplateID); t == nil || !t.Template {
+		return c.m.pve.Lists().Resources(ctx)
+	}
+	return resources, nil
 }
 
 // refuse is the last look before anything is made: what the source would bring
