@@ -103,6 +103,9 @@ type Claimed struct {
 	Hostname string
 	shape    placement.Shape
 	known    bool // whether the list said the shape
+	// other says that it is in the Proxmox pool without having been a member: by a
+	// pool_id of its own.
+	other bool
 }
 
 // Pool is what the server says of a pool.

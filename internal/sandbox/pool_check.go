@@ -14,10 +14,11 @@ import (
 const noQuorum = "cluster not ready - no quorum?"
 
 // CheckPoolServer validates a specification against what the server holds now, for
-// use at plan. prior is what Read said, nil for a creation; held are its members.
-// It only reads. What a change would exceed is a problem only where it asks for
+// use at plan. held is how many members there are, and clones says that members are to be
+// made for another reason than that some are missing: a template that is gone is no
+// reason to refuse what needs none. It only reads. What a change would exceed is a problem only where it asks for
 // more: what is there already stays. The error is a failure to ask.
-func (m *Manager) CheckPoolServer(ctx context.Context, spec PoolSpec, held int) ([]Problem, error) {
+func (m *Manager) CheckPoolServer(ctx context.Context, spec PoolSpec, held int, clones bool) ([]Problem, error) {
 	member := m.memberSpec(spec)
 	resources, err := m.pve.Lists().Resources(ctx)
 	if err != nil {
@@ -28,7 +29,9 @@ func (m *Manager) CheckPoolServer(ctx context.Context, spec PoolSpec, held int) 
 	if err != nil {
 		return nil, poolError("check", spec.Name, "read the template", err)
 	}
+	missing := spec.Size - held
 	if problem != nil {
+		problem.Warning = missing <= 0 && !clones
 		return asMembers([]Problem{*problem}), nil
 	}
 	probe := member
@@ -39,7 +42,6 @@ func (m *Manager) CheckPoolServer(ctx context.Context, spec PoolSpec, held int) 
 	}
 	p := problems(asMembers(found))
 	p = append(p, m.checkLimits(spec, shapeOf(member, template))...)
-	missing := spec.Size - held
 	if missing <= 0 {
 		return p, nil
 	}

@@ -62,18 +62,29 @@ func (w *watched) refuseDestroy(force bool) error {
 	if len(w.pool.Strangers) > 0 {
 		return refuse("it holds what isn't ours: "+strings.Join(w.pool.Strangers, ", "), "nothing was touched; move it to another Proxmox pool, then destroy again")
 	}
+	if names := w.names(func(c Claimed) bool { return c.other }); len(names) > 0 {
+		return refuse("containers are in the Proxmox pool that were never its members: "+strings.Join(names, ", "), "nothing was touched; destroy them or change their pool_id, then destroy again")
+	}
 	if names := w.unreachedNames(); len(names) > 0 {
 		return refuse("nodes with members are away: "+strings.Join(names, ", "), "nothing was touched; destroy it when they are back")
 	}
 	if len(w.pool.Claimed) == 0 || force {
 		return nil
 	}
-	var names []string
-	for _, c := range w.pool.Claimed {
-		names = append(names, strings.TrimSpace(fmt.Sprintf("%d %s", c.VMID, c.Hostname)))
-	}
+	names := w.names(func(Claimed) bool { return true })
 	return refuse(fmt.Sprintf("%d of its members are claimed: %s", len(names), strings.Join(names, ", ")),
 		"nothing was touched; destroy the containers that claimed them first, or apply force = true to have them destroyed with the pool")
+}
+
+// names are those of the claimed members that are meant.
+func (w *watched) names(meant func(Claimed) bool) []string {
+	var names []string
+	for _, c := range w.pool.Claimed {
+		if meant(c) {
+			names = append(names, strings.TrimSpace(fmt.Sprintf("%d %s", c.VMID, c.Hostname)))
+		}
+	}
+	return names
 }
 
 func (w *watched) unreachedNames() []string {

@@ -93,10 +93,11 @@ func (m *Manager) provePool(ctx context.Context, op, name, claim string) (pve.Po
 		return pve.Pool{}, "", poolError(op, name, "read the Proxmox pool", err)
 	}
 	_, owner, is := splitPoolComment(found.Comment)
-	why := ""
+	why, remedy := "", "it was left alone; remove this resource from the state, or see to the pool by hand"
 	switch {
 	case owner == "":
 		why = "its comment carries no ownership mark"
+		remedy = "it was left alone; if somebody has only changed its comment, remove this resource from the state and import it with adopt = true in the provider block, which writes the mark again"
 	case owner != m.settings.Owner:
 		why = fmt.Sprintf("its mark says owner %q, not %q", owner, m.settings.Owner)
 	case claim != "" && is != claim:
@@ -104,8 +105,7 @@ func (m *Manager) provePool(ctx context.Context, op, name, claim string) (pve.Po
 	default:
 		return found, is, nil
 	}
-	return found, "", &Error{Op: op, What: fmt.Sprintf("the Proxmox pool %q is not the one that was made here: %s", name, why), Kind: ErrForeign,
-		Remedy: "it was left alone; remove this resource from the state, or see to the pool by hand"}
+	return found, "", &Error{Op: op, What: fmt.Sprintf("the Proxmox pool %q is not the one that was made here: %s", name, why), Kind: ErrForeign, Remedy: remedy}
 }
 
 // ImportPool finds a pool by its name. A Proxmox pool without our mark is taken

@@ -122,7 +122,7 @@ func (w *watched) look(ctx context.Context, found pve.Pool, known []Member, clos
 		case w.away(g.Node):
 			w.unreached(g, was, isKnown)
 		case !closely && w.claimedByList(g):
-			w.claim(g)
+			w.claim(g, false)
 		case !closely && isKnown && !w.attests(sample, n) && w.quietByList(g) && was.Status == MemberReady:
 			w.pool.Members = append(w.pool.Members, was)
 		default:
@@ -208,8 +208,8 @@ func (w *watched) quietByList(g pve.FleetGuest) bool {
 	return g.LXC != nil && g.LXC.Status == string(StatusRunning) && g.LXC.Lock == "" && slices.Contains(tagsOf(g), MemberTag)
 }
 
-func (w *watched) claim(g pve.FleetGuest) {
-	c := Claimed{Ref: Ref{VMID: g.VMID, Node: g.Node}}
+func (w *watched) claim(g pve.FleetGuest, other bool) {
+	c := Claimed{Ref: Ref{VMID: g.VMID, Node: g.Node}, other: other}
 	if g.LXC != nil {
 		c.Hostname = g.LXC.Name
 	}
@@ -273,7 +273,7 @@ func (w *watched) readMember(ctx context.Context, g pve.FleetGuest) error {
 
 // note counts what was claimed, and remembers claims that were cut.
 func (w *watched) note(g pve.FleetGuest, cfg *pve.LXCConfig, marker *Marker) {
-	w.claim(g)
+	w.claim(g, marker.Pool != w.pool.Name)
 	_, held := w.m.known.Load(marker.Claim)
 	if marker.Pool == w.pool.Name && marker.Phase == PhaseCreating && !held && !marker.Until.IsZero() && w.m.clock.Now().After(marker.Until) && !cfg.Template() {
 		w.mu.Lock()

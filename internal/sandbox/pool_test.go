@@ -223,6 +223,19 @@ func TestAStrangerInAPoolIsNeverTouched(t *testing.T) {
 	if err := p.client.RemoveFromPool(w.context(), "mixed", []int{stranger}); err != nil {
 		t.Fatal(err)
 	}
+	// A container of ours that was put there is no member either.
+	mine := spec.Member
+	mine.Hostname, mine.PoolID, mine.Started = "put-there", "mixed", false
+	there := w.create(p, mine)
+	if _, err = w.process().DestroyPool(w.context(), priorOf(got), true); !errors.Is(err, sandbox.ErrPoolInUse) || !strings.Contains(err.Error(), "put-there") {
+		t.Errorf("destroyed with a container of ours in it: %v", err)
+	}
+	if left := w.marked(); len(left) != 2 {
+		t.Errorf("a refused destroy touched members: %v", left)
+	}
+	if _, err := p.Destroy(w.context(), there.Ref, ""); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.process().DestroyPool(w.context(), priorOf(got), false); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +318,7 @@ func TestLimitsAndCapacityAreSaidAtPlan(t *testing.T) {
 	p := w.process()
 	limited := poolSpec("limited", 4)
 	limited.Limits = placement.Limits{Members: ptr(3), MemoryMiB: ptr(int64(300))}
-	problems, err := p.CheckPoolServer(w.context(), limited, 0)
+	problems, err := p.CheckPoolServer(w.context(), limited, 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,18 +327,18 @@ func TestLimitsAndCapacityAreSaidAtPlan(t *testing.T) {
 
 	large := poolSpec("large", 3)
 	large.Member.MemoryMiB = ptr(20000) // a node has some 24,000
-	problems, err = p.CheckPoolServer(w.context(), large, 0)
+	problems, err = p.CheckPoolServer(w.context(), large, 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantProblem(t, problems, "size", "2 of 3 new members find no place", "node pve1: 40000 MiB of memory", "overcommit.memory = 1", "node pve2: it can't reach template 9000, which is on node pve1")
 	large.Ratios = &placement.Ratios{Memory: 3}
-	if problems, err = p.CheckPoolServer(w.context(), large, 0); err != nil || len(problems) > 0 {
+	if problems, err = p.CheckPoolServer(w.context(), large, 0, true); err != nil || len(problems) > 0 {
 		t.Errorf("with an explicit ratio: %v, %v", problems, err)
 	}
 	elsewhere := poolSpec("elsewhere", 1)
 	elsewhere.Nodes = []string{"pve2"}
-	problems, err = p.CheckPoolServer(w.context(), elsewhere, 0)
+	problems, err = p.CheckPoolServer(w.context(), elsewhere, 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +348,7 @@ func TestLimitsAndCapacityAreSaidAtPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	problems, err = w.process().CheckPoolServer(w.context(), poolSpec("one", 1), 0)
+	problems, err = w.process().CheckPoolServer(w.context(), poolSpec("one", 1), 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,4 +490,127 @@ func TestKillAtEachRequestOfAPoolIsSettledByTheNextApply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The node that makes the members goes away in the middle: what is made is kept in mind, it is one
+// error, and the next apply goes on when the node is back.
+func TestANodeThatGoesAwayInTheMiddleIsOneErrorAndKeepsWhatIsMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{Nodes: 3})
+	spec := poolSpec("middle", 6)
+	spec.Member.WaitFor = sandbox.WaitForNone
+	id := w.inject(control.Fault{Method: "POST", Pattern: "/lxc/9000/clone$", Nth: 4, Count: 1, Kind: control.Hold})
+	type result struct {
+		pool sandbox.Pool
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		pool, err := w.process(impatient).CreatePool(w.context(), spec, nil)
+		done <- result{pool, err}
+	}()
+	if _, err := w.lab.Control().WaitHeld(context.Background(), id, 1, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.lab.Control().NodeAway(w.context(), "pve1", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.lab.Control().Release(context.Background(), id); err != nil {
+		t.Fatal(err)
+	}
+	r := <-done
+	if r.err == nil {
+		t.Fatal("no error")
+	}
+	if r.pool.Claim == "" || len(r.pool.Members) == 0 {
+		t.Errorf("nothing is kept in mind of what was made: %+v", r.pool)
+	}
+	for _, m := range r.pool.Members {
+		if m.Status != sandbox.MemberUnknown && m.Status != sandbox.MemberReady {
+			t.Errorf("member %+v", m)
+		}
+	}
+	w.calm()
+	w.full(w.updatePool(w.process(), r.pool, spec), 6)
+	if left := w.marked(); len(left) != 6 {
+		t.Errorf("on the server %v", left)
+	}
+}
+
+func TestASampledPoolIsReadInFewRequestsAndStillMissesNothingThatListsShow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	spec := poolSpec("sampled", 60)
+	spec.Attest, spec.Member.WaitFor = sandbox.AttestSample, sandbox.WaitForNone
+	pool := w.createPool(w.process(), spec)
+	gone, stopped := pool.Members[7], pool.Members[23]
+	p := w.process()
+	if _, err := p.Destroy(w.context(), gone.Ref, ""); err != nil {
+		t.Fatal(err)
+	}
+	upid, err := p.client.StopLXC(w.context(), stopped.Node, stopped.VMID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client.Wait(w.context(), upid, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	var got sandbox.Pool
+	n, list := w.requests(func() { got = w.readPool(w.process(), pool, spec) })
+	// The lists, the Proxmox pool, the template, 20 of the sample, the one that is stopped, and two
+	// to be sure that the other is gone.
+	if n > 28 {
+		t.Errorf("%d requests\n%s", n, strings.Join(list, "\n"))
+	}
+	if got.Ready() != 58 || len(got.Members) != 59 || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Summary, gone.Hostname) {
+		t.Errorf("%d of %d ready, %v", got.Ready(), len(got.Members), got.Warnings)
+	}
+	pool, err = w.process().UpdatePool(w.context(), priorOf(got), poolOf(spec, 0))
+	if err != nil || len(w.marked()) != 0 {
+		t.Errorf("emptied to %+v: %v, %v", pool.Members, w.marked(), err)
+	}
+}
+
+func poolOf(spec sandbox.PoolSpec, size int) sandbox.PoolSpec {
+	spec.Size = size
+	return spec
+}
+
+// Members go to every node that has the template's storage.
+func TestMembersAreSpreadOverNodesThatShareTheTemplatesStorage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{Nodes: 3})
+	p := w.process()
+	w.typed("pvesh create /storage --storage shared --type dir --path /mnt/shared --content rootdir,images --shared 1")
+	upid, err := p.client.CloneLXC(w.context(), "pve1", lab.TemplateID, pve.CloneOptions{NewID: 9100, Hostname: "shared-template", Full: true, Storage: "shared"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client.Wait(w.context(), upid, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.ConvertToTemplate(w.context(), "pve1", 9100); err != nil {
+		t.Fatal(err)
+	}
+	spec := poolSpec("spread", 6)
+	spec.Member.Source.TemplateID, spec.Member.FullClone, spec.Member.Storage = 9100, true, "shared"
+	spec.Member.WaitFor = sandbox.WaitForNone
+	pool := w.createPool(w.process(), spec)
+	if got := nodesOf(pool); got["pve1"] != 2 || got["pve2"] != 2 || got["pve3"] != 2 {
+		t.Errorf("spread as %v", got)
+	}
+	packed := spec
+	packed.Name, packed.Size, packed.Strategy, packed.Nodes = "packed", 3, placement.Pack, []string{"pve2", "pve3"}
+	got := nodesOf(w.createPool(w.process(), packed))
+	if len(got) != 1 || got["pve1"] != 0 {
+		t.Errorf("packed as %v", got)
+	}
+}
+
+func nodesOf(pool sandbox.Pool) map[string]int {
+	out := map[string]int{}
+	for _, m := range pool.Members {
+		out[m.Node]++
+	}
+	return out
 }

@@ -132,7 +132,7 @@ func (r *poolResource) check(ctx context.Context, diags *diag.Diagnostics, plan,
 	if state != nil {
 		held = len(state.prior(ctx, diags).Members)
 	}
-	problems, err := r.Data.Manager.CheckPoolServer(ctx, *spec, held)
+	problems, err := r.Data.Manager.CheckPoolServer(ctx, *spec, held, state == nil || !plan.Member.Equal(state.Member))
 	if err != nil {
 		base.AddError(diags, "check", plan.thing(), err)
 		return
