@@ -33,6 +33,10 @@ func (m *Manager) CheckServer(ctx context.Context, spec Spec, prior *Sandbox) ([
 	if problem, err := m.checkDatacenter(ctx, spec); err != nil {
 		return nil, err
 	} else if problem != nil {
+		if m.surroundings.firewallExpected() && problem.Summary == firewallOff.Summary {
+			problem.Warning = true
+			problem.Detail = "This plan turns it on: sandbox_datacenter_firewall. The apply makes no sandbox before it is on."
+		}
 		p = append(p, *problem)
 	}
 	if prior != nil {

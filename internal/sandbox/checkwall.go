@@ -113,6 +113,7 @@ var firewallOff = Problem{
 		"the resource sandbox_datacenter_firewall checks that and does it, or on a node:\n" +
 		"  pvesh create /cluster/firewall/ipset/management/ --cidr YOUR-ADDRESS   (if the set is there)\n" +
 		"  pvesh set /cluster/firewall/options --enable 1\n" +
+		"Where that resource is in this configuration, let the sandbox wait for it: depends_on = [sandbox_datacenter_firewall.NAME].\n" +
 		`With mode = "unmanaged" the sandbox is made without a filter.`,
 }
 

@@ -18,6 +18,8 @@ type surroundings struct {
 	nodesKnown bool
 	dns        map[string][]string
 	firewallOn bool
+	// expected says that this run is to turn the datacenter's firewall on.
+	expected bool
 }
 
 func newSurroundings(client *pve.Client) *surroundings {
@@ -76,4 +78,19 @@ func (s *surroundings) datacenterFirewall(ctx context.Context) (bool, error) {
 	}
 	s.firewallOn = options.Enable != nil && *options.Enable
 	return s.firewallOn, nil
+}
+
+// ExpectDatacenterFirewall notes that this run plans to turn the datacenter's
+// firewall on. A check at plan then warns of a switch that is still off, instead of
+// refusing what comes after it; a creation refuses it all the same.
+func (m *Manager) ExpectDatacenterFirewall() {
+	m.surroundings.mu.Lock()
+	defer m.surroundings.mu.Unlock()
+	m.surroundings.expected = true
+}
+
+func (s *surroundings) firewallExpected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.expected
 }

@@ -161,6 +161,7 @@ func (r *switchResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	if resp.Diagnostics.HasError() || wasOn || !r.Data.Known() || plan.SourceAddress.IsUnknown() || plan.AcceptGuests.IsUnknown() {
 		return
 	}
+	r.Data.Manager.ExpectDatacenterFirewall()
 	limited, cancel := limits.ForRead(ctx, plan.Timeouts, &resp.Diagnostics)
 	defer cancel()
 	state, err := r.Data.Manager.ReadDatacenter(limited)
