@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/agents"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/manifest"
 )
 
 var builtChecks = []check{
-	{Check: Check{ID: "G16", Title: "The agents are those of the manifest, and can't change themselves", Severity: Medium, How: "/etc/sandbox/template.json, owners and modes of the binaries",
+	{Check: Check{ID: "G16", Title: "The agents are those of the manifest, and can't change themselves", Severity: Medium, How: "/etc/sandbox/template.json, owners and modes of the binaries, /etc/environment",
 		Remedy: "Install them by sandbox-agents: pinned, owned by root, with their updates switched off."},
 		guest: checkAgents},
 	{Check: Check{ID: "G17.1", Title: "Hardening has left its record", Severity: Low, How: RecordPath,
@@ -40,7 +41,7 @@ func (g *system) manifest() (manifest.Manifest, []byte, error) {
 }
 
 func checkAgents(g *system) verdict {
-	const by = "/etc/sandbox/template.json, owners and modes of the binaries"
+	const by = "/etc/sandbox/template.json, owners and modes of the binaries, /etc/environment"
 	m, _, err := g.manifest()
 	_, there := g.stat(manifest.Path)
 	switch {
@@ -71,6 +72,7 @@ func checkAgents(g *system) verdict {
 		case fmt.Sprint(e.uid) == agentUser.uid, e.perm()&0o002 != 0:
 			found = append(found, e.show()+" can be changed by the agent")
 		}
+		found = append(found, g.updatesItself(name)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.o.Agents)) {
 		if _, ok := m.Agents[name]; !ok {
@@ -81,6 +83,22 @@ func checkAgents(g *system) verdict {
 		return notApplicable("no agent is installed")
 	}
 	return judge(by, found, seen...)
+}
+
+// updatesItself says which switch of an agent that we know isn't set for everybody.
+func (g *system) updatesItself(name string) []string {
+	known, err := agents.Find(name)
+	if err != nil {
+		return nil // a custom one
+	}
+	var found []string
+	settings := g.lines("etc/environment")
+	for _, variable := range slices.Sorted(maps.Keys(known.AutoUpdateOff.Environment)) {
+		if !slices.Contains(settings, variable+"="+known.AutoUpdateOff.Environment[variable]) {
+			found = append(found, fmt.Sprintf("%s may update itself: %s is not set in /etc/environment", name, variable))
+		}
+	}
+	return found
 }
 
 func checkManifest(g *system) verdict {

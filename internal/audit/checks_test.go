@@ -119,6 +119,11 @@ var weaknesses = []struct {
 		f.put("etc/sandbox/template.json", goodManifest)
 		f.put("opt/codex/codex", "ELF", 0o757)
 	}, "/opt/codex/codex 0757 0:0 can be changed by the agent"},
+	{"G16", "an agent that updates itself", false, func(f *fixture) {
+		f.put("etc/sandbox/template.json", strings.ReplaceAll(goodManifest, "codex", "claude-code"))
+		f.put("opt/claude-code/claude-code", "ELF", 0o755)
+		f.put("etc/environment", "DISABLE_AUTOUPDATER=0\n")
+	}, "claude-code may update itself: DISABLE_AUTOUPDATER"},
 	{"G17.1", "no record", false, func(f *fixture) { delete(f.files, "etc/sandbox/harden.json") }, ""},
 	{"G17.2", "another manifest than the marker names", false, func(f *fixture) {
 		f.put("etc/sandbox/template.json", goodManifest)
