@@ -62,7 +62,7 @@ var areas = []area{
 	{"isolation", measureIsolation},
 	{"scale", measureScale},
 	{"time", measureTime},
-	{"packer", measureAudit},
+	{"packer", measurePacker},
 	{"agent", measureAgent},
 }
 

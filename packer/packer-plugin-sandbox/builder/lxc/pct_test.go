@@ -23,7 +23,7 @@ func TestABuildWithoutANetworkGoesThroughTheNode(t *testing.T) {
 	l := packertest.StartLab(t, lab.Options{})
 	c := packertest.New(t).Lab(l)
 	nodeLogin(c, l)
-	binary := make([]byte, 70000)
+	binary := make([]byte, 9000)
 	for i := range binary {
 		binary[i] = byte(i * 7)
 	}

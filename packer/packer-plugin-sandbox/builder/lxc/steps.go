@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/packer-plugin-sdk/multistep"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 )
-
-// cleanupTimeout bounds the removal of what a failed build has made.
-const cleanupTimeout = 5 * time.Minute
 
 // StepPreflight looks at the server before anything is made.
 type StepPreflight struct{}
@@ -80,7 +76,7 @@ func (s *StepCreate) Cleanup(state multistep.StateBag) {
 		return
 	}
 	ui.Say(fmt.Sprintf("Removing container %d", w.build.Ref().VMID))
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*w.config.TaskTimeout) // a stop and a removal
 	defer cancel()
 	if err := w.build.Remove(ctx); err != nil {
 		ui.Error(fmt.Sprintf("Container %d could not be removed: %v. It is marked as abandoned; the next build of %s removes it.", w.build.Ref().VMID, err, w.config.TemplateName))
