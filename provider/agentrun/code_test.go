@@ -60,6 +60,7 @@ func TestCodeThatCantGoInOrOutIsRefusedAtPlan(t *testing.T) {
 		"an option as ref":          {values{"repo": repo(values{"ref": "--upload-pack=x"})}, "branch, tag or commit"},
 		"a push without namespace":  {values{"repo": repo(values{"push_branch": "main"})}, "outside of the namespace"},
 		"a push beside it":          {values{"repo": repo(values{"push_branch": "agentsx/y", "branch_namespace": "agents"})}, "outside of the namespace"},
+		"a push to a path":          {values{"repo": values{"url": "file:///srv/r", "push_branch": "agents/y", "branch_namespace": "agents"}}, "can't be pushed to"},
 		"a push of a detached run":  {values{"detached": true, "repo": repo(values{"push_branch": "agents/y", "branch_namespace": "agents"})}, "detached"},
 		"a key without known hosts": {values{"repo": values{"url": "git@example.org:r.git", "credentials_wo": values{"ssh_key": "k"}}}, "known_hosts"},
 		"a token over http":         {values{"repo": values{"url": "http://example.org/r.git", "credentials_wo": values{"token": "t"}}}, "https"},
@@ -162,6 +163,23 @@ func TestWhatCantBeAppliedIsAPatchAndAWarning(t *testing.T) {
 	}
 	if content(t, dir+"/a") != "mine\n" {
 		t.Error("the folder was changed")
+	}
+}
+
+// What a killed apply leaves: the run has ended, its changes are applied, and no state says so.
+func TestARunWhoseStateWasLostIsFoundAndAppliesNothingTwice(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	dir := folder(t, map[string]string{"a": "1\n"})
+	config := values{"source": values{"dir": dir}, "sync_back": "apply", "command": "echo 2 > a; echo run >> /tmp/runs"}
+	p.run(config)
+	again := p.NewResource(t, "sandbox_agent_run")
+	said := p.apply(again, config)
+	if rep := report(t, again); !strings.Contains(said, "found again") || !rep.Diff.Applied || rep.Diff.Files != 1 {
+		t.Errorf("said %s, diff %+v", said, rep.Diff)
+	}
+	if got := content(t, dir+"/a"); got != "2\n" || p.sh("cat /tmp/runs") != "run\n" {
+		t.Errorf("the folder has %q, it ran %q", got, p.sh("cat /tmp/runs"))
 	}
 }
 

@@ -3,6 +3,7 @@ package agentrun
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -77,6 +78,8 @@ func (m *model) validateRepo(ctx context.Context, diags *diag.Diagnostics) {
 	case !workcopy.InNamespace(branch, r.Namespace.ValueString()):
 		diags.AddAttributeError(at.AtName("push_branch"), "Branch outside of the namespace",
 			fmt.Sprintf("Pushes go only to branches in branch_namespace, and %q isn't in %q. Set branch_namespace = \"agents\" and push_branch = \"agents/…\", for example.", branch, r.Namespace.ValueString()))
+	case strings.HasPrefix(r.URL.ValueString(), "file:"):
+		diags.AddAttributeError(at.AtName("push_branch"), "A path of the container can't be pushed to", "The machine that applies pushes, and a file:// address means another repository here. Use https:// or ssh://.")
 	case m.Detached.ValueBool():
 		diags.AddAttributeError(at.AtName("push_branch"), "A detached run pushes nothing", "Its result is collected by a refresh, which has no credentials and changes no repository. Leave detached out, or use sync_back = \"patch\".")
 	}

@@ -19,13 +19,17 @@ func (a *Artifacts) Before(context.Context, *agentrun.Session) error { return ni
 
 // After writes the files to this machine, whatever became of the run: a failed one's logs are worth most.
 func (a *Artifacts) After(ctx context.Context, s *agentrun.Session, r *agentrun.Report) error {
+	return within(ctx, s, artifactsLimit, "Artifacts stay in the container", func(ctx context.Context) error { return a.after(ctx, s, r) })
+}
+
+func (a *Artifacts) after(ctx context.Context, s *agentrun.Session, r *agentrun.Report) error {
 	brought, left, err := workcopy.BringOut(ctx, PlaceOf(s), a.Wanted)
-	if err != nil {
-		return err
-	}
 	r.Artifacts = nil
 	for _, b := range brought {
 		r.Artifacts = append(r.Artifacts, agentrun.Artifact{Path: valid(b.Path), Destination: b.Destination, Size: b.Size, SHA256: b.SHA256})
+	}
+	if err != nil {
+		return uncollected(s, "Artifacts stay in the container", err)
 	}
 	if r.ArtifactsLeftOut = reasons(left); len(left) > 0 {
 		s.Warn("Artifacts stay in the container", fmt.Sprintf("These were not brought out of %s:\n%s", s.Spec.Dir, listed(left)))

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/agentrun"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/workcopy"
@@ -111,6 +112,29 @@ const (
 // After brings the changes out. What can't be done with them is a warning: the result of a run that was paid for is kept,
 // and the changes as a patch.
 func (c *Stage) After(ctx context.Context, s *agentrun.Session, r *agentrun.Report) error {
+	return within(ctx, s, changesLimit, "The changes couldn't be collected", func(ctx context.Context) error { return c.after(ctx, s, r) })
+}
+
+// How long the stages may take to bring something out. What is in the sandbox is of an agent's making: a pipe in the place of a
+// file must not hold up each refresh to come.
+const (
+	changesLimit   = 10 * time.Minute
+	artifactsLimit = 20 * time.Minute
+)
+
+// within gives work its time; what doesn't end in it stays in the sandbox, with a warning.
+func within(ctx context.Context, s *agentrun.Session, limit time.Duration, summary string, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(limited)
+	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		s.Warn(summary, fmt.Sprintf("It took more than %s, so what the run left stays in the container: %v", limit, err))
+		return nil
+	}
+	return err
+}
+
+func (c *Stage) after(ctx context.Context, s *agentrun.Session, r *agentrun.Report) error {
 	p := PlaceOf(s)
 	if c.Repo != nil {
 		base := c.base
@@ -124,7 +148,7 @@ func (c *Stage) After(ctx context.Context, s *agentrun.Session, r *agentrun.Repo
 	}
 	changes, err := workcopy.Collect(ctx, p, c.ignore(), workcopy.Limits{})
 	if err != nil {
-		return c.uncollected(s, err)
+		return uncollected(s, "The changes couldn't be collected", err)
 	}
 	patch := changes.Patch()
 	r.Diff = summary(changes, patch)
@@ -179,12 +203,12 @@ func (c *Stage) ignore() *workcopy.Ignore {
 }
 
 // uncollected turns what will fail again each time into a warning; the rest is tried again by the next collection.
-func (c *Stage) uncollected(s *agentrun.Session, err error) error {
+func uncollected(s *agentrun.Session, summary string, err error) error {
 	var missing *workcopy.MissingTool
 	if !errors.Is(err, workcopy.ErrRefused) && !errors.As(err, &missing) && !workcopy.IsScriptFailure(err) {
 		return err
 	}
-	s.Warn("The changes couldn't be collected", fmt.Sprintf("What the run changed stays in %s of the container: %v", s.Spec.Dir, err))
+	s.Warn(summary, fmt.Sprintf("What the run left stays in %s of the container: %v", s.Spec.Dir, err))
 	return nil
 }
 
