@@ -24,6 +24,7 @@ type expectation struct {
 	Replan   map[string]string `json:"replan"`   // what the second plan shows, by address: "update", "delete,create", …
 	Settles  bool              `json:"settles"`  // applied once more, nothing is left to do
 	Requires []acctest.Feature `json:"requires"` // what the command line must have
+	NodeSSH  bool              `json:"node_ssh"` // it is told to nodes over SSH
 
 	Privileges map[string][]string `json:"privileges"` // what a real server's token needs beyond CONTRIBUTING.md's role, by path
 }
@@ -54,11 +55,15 @@ func applyPlanDestroy(t *testing.T, folder string, want expectation) {
 	for path, privileges := range want.Privileges {
 		acctest.NeedsPrivilege(t, env, path, privileges...)
 	}
+	variables := env.Variables()
+	if want.NodeSSH {
+		maps.Copy(variables, env.NodeVariables(t))
+	}
 	workspace, err := acctest.CommandLine(t).NewWorkspace(tfcli.WorkspaceOptions{
 		Config:      folder,
 		Dir:         t.TempDir(),
 		ProviderDir: providerDir(t),
-		Environment: env.Variables(),
+		Environment: variables,
 	})
 	if err != nil {
 		t.Fatal(err)

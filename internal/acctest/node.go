@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
@@ -28,6 +29,15 @@ func (env *Environment) NodeSSH(t testing.TB) map[string]any {
 		t.Skipf("needs SSH to the node: %s%s", prefix, varNodeSSHKeyFile)
 	}
 	out := map[string]any{"private_key_file": key}
+	hosts := map[string]any{}
+	for _, pair := range strings.FieldsFunc(os.Getenv(prefix+varNodeSSHHosts), func(c rune) bool { return c == ',' }) {
+		if node, host, ok := strings.Cut(pair, "="); ok {
+			hosts[node] = host
+		}
+	}
+	if len(hosts) > 0 {
+		out["hosts"] = hosts
+	}
 	if user := os.Getenv(prefix + varNodeSSHUsername); user != "" {
 		out["username"] = user
 	}

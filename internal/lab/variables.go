@@ -1,10 +1,19 @@
 package lab
 
-import "strconv"
+import (
+	"net"
+	"strconv"
+	"strings"
+)
 
 // Variables is what ProviderBlock says, as the provider's variables: for configurations whose provider block is empty.
 func (l *Lab) Variables() map[string]string {
+	hosts, keys := l.nodeAccess()
 	return map[string]string{
+		"SANDBOX_NODE_SSH_USERNAME":             "root",
+		"SANDBOX_NODE_SSH_PRIVATE_KEY":          l.PrivateKey(),
+		"SANDBOX_NODE_SSH_HOSTS":                hosts,
+		"SANDBOX_NODE_SSH_HOST_KEYS":            keys,
 		"SANDBOX_ENDPOINT":                      l.Endpoint(),
 		"SANDBOX_API_TOKEN":                     l.Token(),
 		"SANDBOX_FINGERPRINT":                   l.Fingerprint(),
@@ -27,4 +36,14 @@ func (l *Lab) Variables() map[string]string {
 		"SANDBOX_GUEST_SSH_PROXY_JUMP_USERNAME": SSHUser,
 		"SANDBOX_GUEST_SSH_PROXY_JUMP_HOST_KEY": l.SSHHostKey(),
 	}
+}
+
+// nodeAccess is where the nodes' SSH server is, and its key, as the provider's variables have them: one for all of them.
+func (l *Lab) nodeAccess() (hosts, keys string) {
+	var h, k []string
+	for _, node := range l.Nodes() {
+		h = append(h, node+"="+net.JoinHostPort(l.SSHHost(), strconv.Itoa(l.SSHPort())))
+		k = append(k, node+"="+l.SSHHostKey())
+	}
+	return strings.Join(h, ","), strings.Join(k, ",")
 }

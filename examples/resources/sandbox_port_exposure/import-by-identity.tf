@@ -1,0 +1,7 @@
+import {
+  to = sandbox_port_exposure.web
+  identity = {
+    container_id = "100007"
+    port         = 8080
+  }
+}

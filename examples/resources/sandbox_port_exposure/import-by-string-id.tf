@@ -1,0 +1,4 @@
+import {
+  to = sandbox_port_exposure.web
+  id = "100007/8080"
+}
