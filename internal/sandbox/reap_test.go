@@ -391,3 +391,23 @@ func shift(d time.Duration) option {
 		o.Clock = laterClock{by}
 	}
 }
+
+// A night's run costs one list, one configuration for each sandbox of the owner, and a few requests for each that goes.
+func TestAReaperAsksLittle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	p := w.process()
+	for i := range 4 {
+		w.create(p, light(fmt.Sprintf("long-%d", i), &sandbox.Lease{TTL: 100 * time.Hour}))
+	}
+	w.create(p, light("over", &sandbox.Lease{TTL: time.Hour}))
+	p = w.process(w.pass(2 * time.Hour))
+	var got sandbox.Reapable
+	if n, list := w.requests(func() { got = w.reapable(p, sandbox.ReapSpec{}) }); n > 5+2 {
+		t.Errorf("finding took %d requests for 5 sandboxes:\n%s", n, strings.Join(list, "\n"))
+	}
+	n, list := w.requests(func() { w.reap(p, sandbox.ReapSpec{}, got.Candidates) })
+	if n > 5 {
+		t.Errorf("reaping one took %d requests:\n%s", n, strings.Join(list, "\n"))
+	}
+}
