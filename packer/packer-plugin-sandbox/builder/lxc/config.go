@@ -118,6 +118,8 @@ type Config struct {
 	VerifyTimeout time.Duration `mapstructure:"verify_timeout"`
 
 	ctx interpolate.Context
+	// cloneLater says that clone_vm_id is a data source's, which isn't asked while Packer validates.
+	cloneLater bool
 }
 
 // RootFS is the root disk.

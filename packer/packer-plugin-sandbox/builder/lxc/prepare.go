@@ -31,6 +31,7 @@ func (c *Config) prepare(raws ...any) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.cloneLater = givenAsZero(raws, "clone_vm_id")
 	var errs *packersdk.MultiError
 	add := func(more ...error) {
 		for _, e := range more {
@@ -54,7 +55,11 @@ func (c *Config) prepare(raws ...any) (warnings []string, err error) {
 	w, problems = c.checkNodeSSH()
 	warnings = append(warnings, w...)
 	add(problems...)
-	for _, p := range sandbox.CheckTemplate(c.spec(nil)) {
+	spec := c.spec(nil)
+	if c.cloneLater && spec.Source.CloneName == "" {
+		spec.Source.CloneID = sandbox.MaxVMID // stands for the one that the data source will name
+	}
+	for _, p := range sandbox.CheckTemplate(spec) {
 		if p.Warning {
 			warnings = append(warnings, p.String())
 		} else {
@@ -65,6 +70,19 @@ func (c *Config) prepare(raws ...any) (warnings []string, err error) {
 		return warnings, errs
 	}
 	return warnings, nil
+}
+
+// givenAsZero says whether a number was given and is 0: what Packer hands over while it validates for a value that only
+// a data source will tell.
+func givenAsZero(raws []any, key string) bool {
+	for _, raw := range raws {
+		if m, ok := raw.(map[string]any); ok {
+			if n, ok := m[key].(float64); ok && n == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *Config) defaults() {
@@ -105,7 +123,7 @@ func (c *Config) defaults() {
 	c.NodeSSH.defaults(c.ProxmoxURL)
 }
 
-func (c *Config) clones() bool { return c.CloneVM != "" || c.CloneVMID != 0 }
+func (c *Config) clones() bool { return c.CloneVM != "" || c.CloneVMID != 0 || c.cloneLater }
 
 // prepareCommunicator prepares Packer's communicator. A key of the build's own goes in with the container and out with
 // the seal; a clone can be given none.
@@ -216,6 +234,9 @@ func (c *Config) checkGuest() (errs []error) {
 // checkKeys reads the provider's public keys.
 func (c *Config) checkKeys() (warnings []string, errs []error) {
 	for i, line := range c.ProviderPublicKeys {
+		if line == "<unknown>" { // a data source's, which isn't asked while Packer validates
+			continue
+		}
 		key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(line))
 		switch {
 		case strings.Contains(line, "PRIVATE KEY"):

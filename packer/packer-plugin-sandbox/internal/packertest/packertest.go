@@ -75,6 +75,20 @@ func Packer(t testing.TB) string { return binary(t, "packer") }
 // SDC is packer-sdc's path.
 func SDC(t testing.TB) string { return binary(t, "packer-sdc") }
 
+// Terraform is the command line that applies what was built: the user's Terraform or OpenTofu, else the repository's.
+func Terraform(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv("TF_ACC_TERRAFORM_PATH"); path != "" {
+		return path
+	}
+	for _, name := range []string{"terraform", "tofu"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return binary(t, "tofu")
+}
+
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "packer-plugin-sandbox-")
 	if err != nil {
