@@ -84,7 +84,7 @@ func Look(ctx context.Context, g Guest, key, user, binary string, version []stri
 	for i, word := range version {
 		words[i] = quote(word)
 	}
-	a, err := call(ctx, g, 128<<10, strings.TrimSpace(script), "look", strings.TrimSpace(script), key, user, binary, strings.Join(words, " "))
+	a, err := call(ctx, g, 128<<10, brought, strings.TrimSpace(script), "look", key, user, binary, strings.Join(words, " "))
 	if err != nil {
 		return Facts{}, err
 	}
@@ -133,7 +133,7 @@ func Start(ctx context.Context, g Guest, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	a, err := call(ctx, g, 64<<10, strings.TrimSpace(script), "start", strings.TrimSpace(script), r.Key, r.User, seconds(r.Limit), seconds(r.Grace), strconv.Itoa(r.Repair),
+	a, err := call(ctx, g, 64<<10, brought, strings.TrimSpace(script), "start", r.Key, r.User, seconds(r.Limit), seconds(r.Grace), strconv.Itoa(r.Repair),
 		agent, test, r.Prompt, secrets, redaction(r.Forms))
 	if err != nil {
 		return Started{}, err
@@ -221,6 +221,9 @@ func Collect(ctx context.Context, g Guest, id string) error {
 	_, err := call(ctx, g, 64<<10, installed, "collect", id)
 	return err
 }
+
+// brought runs the script that comes as the first argument.
+const brought = `sbx_text=$1; shift; eval "$sbx_text"`
 
 // installed runs the script that Look has left in the guest; 127 when there is none.
 const installed = `if [ "$(id -u)" = 0 ]; then p=/usr/local/bin/sbx-run; else p=$HOME/.local/bin/sbx-run; fi; [ -r "$p" ] || exit 127; exec sh "$p" "$@"`

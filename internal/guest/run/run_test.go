@@ -380,14 +380,14 @@ func TestTheUserIsReachedBySuToo(t *testing.T) {
 func TestUnderSystemdTheSupervisorIsAUnit(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.sh(`mkdir -p /run/systemd/system; cat > /usr/local/bin/systemd-run <<'END'
+	b.sh(`mkdir -p /run/systemd/system; cat > /usr/bin/systemd-run <<'END'
 #!/bin/sh
 [ -e /tmp/works ] || exit 1
 echo "$*" > /tmp/called
 while [ "${1#--}" != "$1" ]; do shift; done
 setsid "$@" &
 END
-chmod 755 /usr/local/bin/systemd-run`)
+chmod 755 /usr/bin/systemd-run`)
 	if s := b.end(b.start(request("echo without")).ID); s.Status != run.Succeeded || string(s.Output) != "without\n" {
 		t.Errorf("%+v", s)
 	}

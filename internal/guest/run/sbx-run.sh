@@ -32,7 +32,7 @@ now_cs() {
   echo $((${up%.*} * 100 + 1${up#*.} - 100))
 }
 
-nap() { sleep 0.1 2>/dev/null || sleep 1; }
+nap() { sleep "${1-0.1}" 2>/dev/null || sleep 1; }
 
 # look_at PID sets st_state, st_session and st_start of a process.
 look_at() {
@@ -75,21 +75,30 @@ on_memory() {
   [ "$kind" = tmpfs ] || [ "$kind" = ramfs ]
 }
 
+# ended sets what the end of the run in d and v says; false where it has none.
+ended() {
+  if [ -r "$v/end" ]; then
+    . "$v/end"
+  elif [ -r "$d/end" ]; then
+    . "$d/end"
+  else
+    return 1
+  fi
+}
+
 # status_of ID sets status: absent, starting, running, lost, or what its end says.
 status_of() {
   d=$state/$1 v=$volatile/$1
   status='' code='' ended='' duration='' # these are what an end sets
   if [ ! -d "$d" ]; then
     status=absent
-  elif [ -r "$v/end" ]; then
-    . "$v/end"
-  elif [ -r "$d/end" ]; then
-    . "$d/end"
+  elif ended; then
+    return 0
   elif lives "$v/pid"; then
     status=running
   elif claimed "$1"; then
     status=starting
-  else
+  elif ! ended; then # once more: it may have ended since
     status=lost
     rm -rf "$v" # its secrets too
   fi
@@ -115,35 +124,36 @@ adoptable() {
   case $status in lost | absent) ;; *) id=$1.$attempt ;; esac
 }
 
-install_self() { # TEXT
-  [ -r "$program" ] && [ "$(cat "$program")" = "$1" ] && return 0
-  (umask 022 && mkdir -p "${program%/*}") && printf '%s\n' "$1" >"$program.$$" && chmod 755 "$program.$$" && mv -f "$program.$$" "$program"
+# install_self puts this script where later calls find it; its text came with the call, in sbx_text.
+install_self() {
+  [ -r "$program" ] && [ "$(cat "$program")" = "$sbx_text" ] && return 0
+  (umask 022 && mkdir -p "${program%/*}") && printf '%s\n' "$sbx_text" >"$program.$$" && chmod 755 "$program.$$" && mv -f "$program.$$" "$program"
 }
 
-# look TEXT KEY USER BINARY VERSION: what is here, and whether a run of the key is to be adopted.
+# look KEY USER BINARY VERSION: what is here, and whether a run of the key is to be adopted.
 look() {
   missing=''
   for l_need in mkdir mv cp rm ln readlink chmod chown id head tail wc date sleep env cat grep sed tee setsid; do
     command -v "$l_need" >/dev/null 2>&1 || missing="$missing $l_need"
   done
-  [ "$3" = "$me" ] || command -v setpriv >/dev/null 2>&1 || command -v su >/dev/null 2>&1 || missing="$missing su"
+  [ "$2" = "$me" ] || command -v setpriv >/dev/null 2>&1 || command -v su >/dev/null 2>&1 || missing="$missing su"
   [ -r /proc/self/stat ] && [ -r /proc/uptime ] || missing="$missing /proc"
   [ -z "$missing" ] || fail needs "${missing# }"
-  install_self "$1" 2>/dev/null || fail space "$program can't be written"
-  adoptable "$2"
-  known "$3" || fail user "$3"
-  [ "$3" = "$me" ] || [ "$me" = root ] || fail other "$me"
+  install_self 2>/dev/null || fail space "$program can't be written"
+  adoptable "$1"
+  known "$2" || fail user "$2"
+  [ "$2" = "$me" ] || [ "$me" = root ] || fail other "$me"
   memory=0
   (umask 066 && mkdir -p "$volatile") 2>/dev/null && on_memory "$volatile" && memory=1
   found='' version=''
-  if [ -n "$4" ]; then
-    SBX_BINARY=$4
+  if [ -n "$3" ]; then
+    SBX_BINARY=$3
     export SBX_BINARY
-    found=$(as_user "$3" "$paths"'; command -v "$SBX_BINARY"')
-    [ -z "$found" ] || [ -z "$5" ] || version=$(as_user "$3" "$paths; cd; $5 </dev/null" | head -n 1)
+    found=$(as_user "$2" "$paths"'; command -v "$SBX_BINARY"')
+    [ -z "$found" ] || [ -z "$4" ] || version=$(as_user "$2" "$paths; cd; $4 </dev/null" | head -n 1)
   fi
   printf 'now=%s\nid=%s\nattempt=%s\nmemory=%s\nbinary=%s\nversion=%s\n\n' "$(date +%s)" "$id" "$attempt" "$memory" "$found" "$version"
-  [ -z "$4" ] || [ -n "$found" ] || head -c 65536 /etc/sandbox/template.json 2>/dev/null
+  [ -z "$3" ] || [ -n "$found" ] || head -c 65536 /etc/sandbox/template.json 2>/dev/null
   return 0
 }
 
@@ -175,11 +185,10 @@ as_user() {
   esac 2>/dev/null
 }
 
-# start TEXT KEY USER LIMIT GRACE REPAIRS LAUNCH TEST PROMPT SECRETS REDACTION
+# start KEY USER LIMIT GRACE REPAIRS LAUNCH TEST PROMPT SECRETS REDACTION
 # starts a run, or adopts one. All arguments came over standard input and are in no command line.
 start() {
-  install_self "$1" 2>/dev/null || fail space "$program can't be written" # a stage may have rolled the guest back
-  shift
+  install_self 2>/dev/null || fail space "$program can't be written" # a stage may have rolled the guest back
   key=$1 user=$2
   adoptable "$key"
   if [ -n "$id" ]; then
@@ -206,12 +215,12 @@ start() {
   tries=0
   until [ -e "$v/pid" ] || [ -e "$d/end" ] || [ -e "$v/end" ]; do
     tries=$((tries + 1))
-    if [ "$tries" -gt 100 ]; then
+    if [ "$tries" -gt 500 ]; then
       said=$(head -c 500 "$d/supervisor.log" 2>/dev/null)
       rm -rf "$d" "$v" "$v.claim"
       fail supervisor "$said"
     fi
-    nap
+    nap 0.02
   done
   rm -f "$v.claim"
   printf 'now=%s\nid=%s\nadopted=0\n\n' "$(date +%s)" "$id"
@@ -378,6 +387,7 @@ keep() {
 watch() {
   sleep "$limit" &
   echo $! >"$v/sleeper"
+  [ ! -e "$v/over" ] || kill $! 2>/dev/null # the run has ended before anybody could know whom to wake
   if wait $!; then
     : >"$v/limit"
   elif [ ! -e "$v/stop" ]; then
@@ -413,7 +423,7 @@ supervise() {
   finish
 }
 
-# finish writes the result, to memory first: the disk may be full.
+# finish writes the result: to disk, and to memory where the disk is full.
 finish() {
   code=$(cat "$v/code" 2>/dev/null)
   if [ -e "$v/limit" ]; then
@@ -426,8 +436,8 @@ finish() {
     status=failed
   fi
   rm -f "$v/secrets" "$v/redact" "$v/said"
-  printf 'status=%s\ncode=%s\nended=%s\nduration=%s\n' "$status" "$code" "$(date +%s)" "$(($(now_cs) - began))" >"$v/end.new" && mv -f "$v/end.new" "$v/end"
-  { cp "$v/steps" "$d/steps" && cp "$v/end" "$d/end.new" && mv -f "$d/end.new" "$d/end"; } 2>/dev/null
+  printf 'status=%s\ncode=%s\nended=%s\nduration=%s\n' "$status" "$code" "$(date +%s)" "$(($(now_cs) - began))" >"$v/end.new"
+  { cp "$v/steps" "$d/steps" && cp "$v/end.new" "$d/end.new" && mv -f "$d/end.new" "$d/end"; } 2>/dev/null || mv -f "$v/end.new" "$v/end"
 }
 
 # log_size sets total to the bytes that the log had so far, and dropped to 1 where a part of it is gone.

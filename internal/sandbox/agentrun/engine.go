@@ -82,7 +82,7 @@ func (e *Engine) Start(ctx context.Context, prior sandbox.Prior, spec Spec, warn
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Ref: inside.Ref, HostKey: inside.HostKey, inside: inside, key: spec.key(inside.Ref.Claim)}
+	r := &Run{Ref: inside.Ref, HostKey: inside.HostKey, inside: inside, key: spec.key(inside.Claim)}
 	if !e.take(r.key) {
 		return nil, &sandbox.Error{Op: "run", Ref: r.Ref, Kind: sandbox.ErrRunTwice, What: fmt.Sprintf("start %q", spec.Name),
 			Remedy: "give each of them a name of its own (name = \"…\")"}
@@ -245,9 +245,9 @@ func broken(err error) bool {
 // clockOffset is how far the guest's clock is ahead, in ms. Its clock was read to the second, so less is 0.
 func clockOffset(theirs, before, after time.Time) int64 {
 	ours := before.Add(after.Sub(before) / 2)
-	if d := theirs.Sub(ours).Milliseconds(); theirs.IsZero() || d > -1500 && d < 1500 {
+	d := theirs.Sub(ours).Milliseconds()
+	if theirs.IsZero() || d > -1500 && d < 1500 {
 		return 0
-	} else {
-		return d
 	}
+	return d
 }

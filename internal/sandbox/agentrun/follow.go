@@ -59,10 +59,10 @@ func (e *Engine) Wait(ctx context.Context, r *Run, spec Spec, warn Warn) error {
 	return e.collect(ctx, r, &spec, warn, s)
 }
 
-// interval is how long to wait before looking again: a twentieth of the time
+// interval is how long to wait before looking again: a fortieth of the time
 // that it took so far, so that what is lost by it stays small.
 func interval(elapsed time.Duration) time.Duration {
-	return min(max(elapsed/20, 50*time.Millisecond), 2*time.Second)
+	return min(max(elapsed/40, 50*time.Millisecond), 2*time.Second)
 }
 
 // poll asks once, through broken connections. A sandbox that is gone or was

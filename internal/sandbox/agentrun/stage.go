@@ -51,7 +51,7 @@ type Session struct {
 func (s *Session) Renew(ctx context.Context, do func() error) error {
 	s.run.begun()
 	err := do()
-	s.run.begun = s.Inside.Begin()
+	s.run.begun = s.Begin()
 	if err != nil {
 		return err
 	}
