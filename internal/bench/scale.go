@@ -41,7 +41,8 @@ const (
 // resting is a fleet that has been made and doesn't run, which a refresh can't tell from one that does.
 const resting = `
 resource "sandbox_container" "c" {
-  for_each = toset([for i in range(var.size) : format("bench-%04d", i)])
+  # range() ends at 1,024.
+  for_each = toset(slice([for n in setproduct(range(10), range(500)) : format("bench-%04d", n[0] * 500 + n[1])], 0, var.size))
   hostname = each.key
   memory   = 128
   started  = false

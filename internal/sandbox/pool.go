@@ -80,10 +80,6 @@ const (
 	MemberUnfinished MemberStatus = "unfinished" // a run was cut while it made, changed or removed it
 )
 
-// present says whether a member counts as being there: a node that is away takes
-// nothing from a pool.
-func (s MemberStatus) present() bool { return s == MemberReady || s == MemberUnknown }
-
 // Member is a member that nobody has claimed.
 type Member struct {
 	Ref

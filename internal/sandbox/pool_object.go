@@ -93,7 +93,8 @@ func (m *Manager) provePool(ctx context.Context, op, name, claim string) (pve.Po
 		return pve.Pool{}, "", poolError(op, name, "read the Proxmox pool", err)
 	}
 	_, owner, is := splitPoolComment(found.Comment)
-	why, remedy := "", "it was left alone; remove this resource from the state, or see to the pool by hand"
+	var why string
+	remedy := "it was left alone; remove this resource from the state, or see to the pool by hand"
 	switch {
 	case owner == "":
 		why = "its comment carries no ownership mark"

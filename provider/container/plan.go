@@ -63,7 +63,11 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	if changed {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	} else {
+		resp.Plan.Raw = req.State.Raw // the same, without working it out once more for each of a fleet
+	}
 	resp.RequiresReplace = append(resp.RequiresReplace, sourceReplacements(&plan, state)...)
 	if changed {
 		r.check(ctx, &resp.Diagnostics, &plan, &config, state)

@@ -39,8 +39,9 @@ type Ratios struct {
 	Disk   float64 // of the storage's free space, over the new disks' sizes
 }
 
-// DefaultRatios: memory that isn't there is found missing by the kernel's OOM killer, so none is promised twice. Idle
-// agents use little CPU time, and a linked clone begins with no data of its own.
+// DefaultRatios are what counts where nobody says otherwise. Memory that isn't there is found missing by the kernel's
+// OOM killer, so none is promised twice; idle agents use little CPU time, and a linked clone begins with no data of its
+// own.
 var DefaultRatios = Ratios{Cores: 16, Memory: 1, Disk: 4}
 
 // Node is a node as a placement sees it.
