@@ -34,7 +34,7 @@ func newEngine(o Options, clock engine.Clock) (engine.Engine, error) {
 	case "", EngineSim:
 		return sim.New(sim.Options{Folder: subfolder(o.Dir, "guests"), Clock: clock, SharedHostKeys: o.SharedHostKeys, Log: o.Log, DHCP: dhcp})
 	case EngineNS:
-		return ns.New(ns.Options{Folder: subfolder(o.Dir, "containers"), Clock: clock, SharedHostKeys: o.SharedHostKeys, Log: o.Log, DHCP: dhcp, Outside: o.Outside})
+		return ns.New(ns.Options{Folder: subfolder(o.Dir, "containers"), Clock: clock, SharedHostKeys: o.SharedHostKeys, Log: o.Log, DHCP: dhcp, Outside: o.Outside, Image: o.Image})
 	}
 	return nil, CheckEngine(o.EngineName)
 }

@@ -27,8 +27,10 @@ func (l *Lab) filterLoop(ctx context.Context, to ruleTaker, problem func(error))
 		case <-ctx.Done():
 			return
 		}
+		round := l.server.FirewallRounds()
 		text := nftrules.Ruleset(l.server.FirewallInForce())
 		if text == loaded || text == refused {
+			l.rounds.Store(round)
 			continue
 		}
 		if err := to.SetRules(ctx, text); err != nil {
@@ -39,5 +41,6 @@ func (l *Lab) filterLoop(ctx context.Context, to ruleTaker, problem func(error))
 			continue
 		}
 		loaded, refused = text, ""
+		l.rounds.Store(round)
 	}
 }

@@ -87,10 +87,21 @@ func (f *filtered) reach(from int, address string, port int, patience time.Durat
 	return out
 }
 
-// settle waits until the firewall service has run and the filter has what it made.
+// settle waits until the firewall service has compiled all that is written and the packet filter has it. The service may
+// be at it when this is called, so its second round from now counts.
 func (f *filtered) settle() {
 	f.Helper()
-	time.Sleep(f.lab.FirewallSettle())
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for from := f.lab.server.FirewallRounds(); f.lab.rounds.Load() < from+2; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			f.Fatalf("the firewall service doesn't run: %v", ctx.Err())
+		}
+	}
 }
 
 func (f *filtered) set(method, path string, pairs ...string) {
@@ -233,8 +244,10 @@ func TestTheFilterIsAsLateAsTheRealServers(t *testing.T) {
 	}
 	f.set("PUT", "/cluster/firewall/options", "enable", "1")
 	f.set("PUT", firewallA+"options", "enable", "1", "policy_out", "DROP")
-	f.settle()
-	f.expect("open", guestA, addressB+":80")
+	if _, err := f.lab.Control().Jump(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	f.expect("open", guestA, addressB+":80") // a minute later
 	if err := f.lab.Control().SetDelays(t.Context(), Fast()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -77,6 +78,8 @@ type Options struct {
 	Engine engine.Engine
 	// EngineName is EngineSim (if empty) or EngineNS.
 	EngineName string
+	// Image is the base image of the template, one of the engine's: with EngineNS "tiny" (if empty) or "debian-12".
+	Image string
 	// SharedHostKeys makes clones keep the template's SSH host keys, as careless templates do. For engines of EngineName.
 	SharedHostKeys bool
 	// Outside puts the rest of the world behind the node: every address answers and remembers who asked, see Lab.Contacts.
@@ -107,7 +110,8 @@ type Lab struct {
 
 	stopFilter context.CancelFunc
 	filtering  sync.WaitGroup
-	unfiltered error // why the firewall wasn't in force, once it wasn't
+	rounds     atomic.Int64 // of the firewall service that the packet filter has taken over
+	unfiltered error        // why the firewall wasn't in force, once it wasn't
 }
 
 // Start starts a lab. It runs until Close, or until ctx ends (then Close still frees what it holds).

@@ -22,7 +22,7 @@ func (l *Lab) seed(ctx context.Context, d *server.Seeder, o Options) error {
 		d.TemplateFile("local:vztmpl/"+name, 129710398)
 	}
 	d.Crowd(d.Nodes()[0], CrowdFirst, o.Crowd)
-	err := d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{AuthorizedKeys: []string{l.keys.authorized()}})
+	err := d.Guest(ctx, d.Nodes()[0], TemplateID, templateConfig(), engine.RootSpec{Image: o.Image, AuthorizedKeys: []string{l.keys.authorized()}})
 	if err != nil || !o.SharedHostKeys {
 		return err
 	}

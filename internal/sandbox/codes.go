@@ -31,6 +31,9 @@ const (
 	CodeUnknownProvider Code = "SBX102"
 	// CodeForbidden is for a missing privilege.
 	CodeForbidden Code = "SBX204"
+	// CodeCommandFailed is for a command that ended with another exit code than 0
+	// where that is to be an error.
+	CodeCommandFailed Code = "SBX508"
 	// CodeRunFailed is for a run that didn't succeed where that is to be an error.
 	CodeRunFailed Code = "SBX606"
 	// CodeUnclassified is for everything that has no code of its own.
@@ -195,6 +198,8 @@ var codes = []CodeInfo{
 	{"SBX506", "The command was stopped", "Time ran out, or the run was interrupted, before it ended.", "Raise `timeout`.", as[*guest.CancelledError]},
 	{"SBX507", "The template's clone is not fit for use", "A throwaway clone of a new template could not be logged in to, or had a host key or machine id of the template's own. Nothing of the build was kept.",
 		"The message says what the clone lacked; the provisioner `sandbox-harden` and the builder's seal see to all of it.", is(ErrTemplateUnfit)},
+	{CodeCommandFailed, "The command failed", "It ran in the container and ended with an exit code other than 0.",
+		"The end of its output is in the message. The next apply runs it again; `on_failure = \"record\"` keeps the exit code instead.", never},
 
 	// 6xx: runs of agents.
 	{"SBX601", "The container can't supervise runs", "Its template lacks a program or a user that runs need, or the supervisor didn't start. Nothing was started.",

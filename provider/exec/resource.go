@@ -186,7 +186,7 @@ func (r *execResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if err != nil {
 		if limited.Err() != nil && ctx.Err() == nil {
 			resp.Diagnostics.AddAttributeError(path.Root("timeout"), "Unable to run "+thing,
-				fmt.Sprintf("It didn't end within %s and was told to stop: %v.%s", plan.Timeout.ValueString(), err, output(result)))
+				fmt.Sprintf("It didn't end within %s and was told to stop: %v.%s\n\nRaise timeout, or see what it waits for.\n\nError code %s.", plan.Timeout.ValueString(), err, output(result), sandbox.CodeOf(err)))
 			return
 		}
 		base.AddError(&resp.Diagnostics, "run", thing, err)
@@ -198,8 +198,8 @@ func (r *execResource) Create(ctx context.Context, req resource.CreateRequest, r
 	plan.Stderr = types.StringValue(clean(result.Stderr))
 	if result.ExitCode != 0 && plan.OnFailure.ValueString() == failOnFailure {
 		// The state is saved all the same, tainted, so that the output can be looked at.
-		resp.Diagnostics.AddError(fmt.Sprintf("The %s failed", thing),
-			fmt.Sprintf("It ended with exit code %d.%s\n\nThe next apply runs it again. With on_failure = \"record\" the exit code is kept instead.", result.ExitCode, output(result)))
+		base.AddCoded(&resp.Diagnostics, fmt.Sprintf("The %s failed", thing),
+			fmt.Sprintf("It ended with exit code %d.%s\n\nThe next apply runs it again. With on_failure = \"record\" the exit code is kept instead.", result.ExitCode, output(result)), sandbox.CodeCommandFailed)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
 )
 
 func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
@@ -128,7 +129,7 @@ func rememberWrite(ctx context.Context, p private, diags *diag.Diagnostics, m *M
 	}
 	text, err := json.Marshal(written{Size: info.Size, Time: info.ModTime.UTC()})
 	if err != nil {
-		diags.AddError("Unable to write the private state", err.Error())
+		base.AddError(diags, "write", "the private state", err)
 		return
 	}
 	diags.Append(p.SetKey(ctx, keyWritten, text)...)

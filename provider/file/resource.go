@@ -154,7 +154,7 @@ func (r *fileResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	}
 	inside, err := base.Inside(state.ContainerID, state.HostKey)
 	if err != nil {
-		resp.Diagnostics.AddError("Invalid container", err.Error())
+		base.AddCoded(&resp.Diagnostics, "Invalid container", err.Error(), sandbox.CodeConfiguration)
 		return
 	}
 	limited, cancel := limits.ForRead(ctx, state.Timeouts, &resp.Diagnostics)
@@ -192,7 +192,7 @@ func (r *fileResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	}
 	inside, err := base.Inside(state.ContainerID, state.HostKey)
 	if err != nil {
-		resp.Diagnostics.AddError("Invalid container", err.Error())
+		base.AddCoded(&resp.Diagnostics, "Invalid container", err.Error(), sandbox.CodeConfiguration)
 		return
 	}
 	ctx, cancel := limits.ForDelete(ctx, state.Timeouts, &resp.Diagnostics)
@@ -221,7 +221,7 @@ func (r *fileResource) ImportState(ctx context.Context, req resource.ImportState
 	}
 	containerID, name, err := parseFileID(id)
 	if err != nil {
-		resp.Diagnostics.AddError("Invalid import id", err.Error()+".")
+		base.AddCoded(&resp.Diagnostics, "Invalid import id", err.Error()+".", sandbox.CodeConfiguration)
 		return
 	}
 	manager, ok := r.Manager(&resp.Diagnostics)
@@ -231,7 +231,7 @@ func (r *fileResource) ImportState(ctx context.Context, req resource.ImportState
 	m := &Model{ContainerID: types.StringValue(containerID), Path: types.StringValue(name), Timeouts: base.NullTimeouts()}
 	inside, err := base.Inside(m.ContainerID, m.HostKey)
 	if err != nil {
-		resp.Diagnostics.AddError("Invalid import id", err.Error())
+		base.AddCoded(&resp.Diagnostics, "Invalid import id", err.Error(), sandbox.CodeConfiguration)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.Read)

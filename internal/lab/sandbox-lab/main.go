@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) (err error
 	nodes := flags.Int("nodes", 1, "number of nodes")
 	profile := flags.String("profile", "fast", `how long things take: "fast" or "real"`)
 	engineName := flags.String("engine", lab.EngineSim, `what guests are: "sim", simulated, or "ns", real Linux containers`)
+	image := flags.String("image", "", `base image of the template with real containers: "tiny" (the default) or "debian-12"`)
 	listen := flags.String("listen", "127.0.0.1:0", "address of the API; a port of 0 takes a free one")
 	env := flags.String("env", "", "write the provider's variables into this file, for a shell to source; it goes when the lab ends")
 	asJSON := flags.Bool("json", false, "print one JSON object instead of text")
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) (err error
 		return fmt.Errorf(`-profile %q: choose "fast" or "real"`, *profile)
 	}
 	l, err := lab.Start(ctx, lab.Options{
-		Nodes: *nodes, EngineName: *engineName, Dir: *dir, Delays: delays, Listen: *listen,
+		Nodes: *nodes, EngineName: *engineName, Image: *image, Dir: *dir, Delays: delays, Listen: *listen,
 		Log: slog.New(slog.NewTextHandler(problems, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // compiledFirewall is what the firewall service has made of the configuration in its last round. Between a write and the
 // next round the old rules count, and a guest that was made meanwhile has none: that window is real.
 type compiledFirewall struct {
-	model atomic.Pointer[FirewallModel]
+	model  atomic.Pointer[FirewallModel]
+	rounds atomic.Int64
 }
 
 // firewallLoop is the firewall service: every Delays.FirewallLoop it compiles what is written by then. A period that is
@@ -38,7 +39,11 @@ func (s *Server) compileFirewall() {
 		model = nil
 	}
 	s.firewall.model.Store(model)
+	s.firewall.rounds.Add(1)
 }
+
+// FirewallRounds counts the rounds of the firewall service.
+func (s *Server) FirewallRounds() int64 { return s.firewall.rounds.Load() }
 
 // FirewallCompiled is the model that the firewall service has made effective; nil while the datacenter's switch is off.
 func (s *Server) FirewallCompiled() *FirewallModel { return s.firewall.model.Load() }
