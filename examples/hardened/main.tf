@@ -1,4 +1,4 @@
-# A sandbox for code that nobody has read: limits on everything that can be used up, nothing reachable but one registry, no nesting, and a plan
+# A sandbox for code that nobody has read: limits on everything that can be used up, nothing reachable but one registry, no nesting unless asked for, and a plan
 # that fails when somebody has loosened it behind Terraform's back.
 
 terraform {
@@ -18,6 +18,15 @@ variable "canaries" {
   default     = null
 }
 
+# Without nesting a sandbox can make no namespaces and mount no /proc of its own: less of the kernel is in reach. Debian 13 and others with systemd 256
+# or later start services in namespaces of their own, some of which then fail (226/NAMESPACE): with such a template, say true, or take
+# the sandboxing out of its services when it is built.
+variable "nesting" {
+  description = "Whether the sandbox may make namespaces, as systemd from version 256 on and agents' own sandboxes want to."
+  type        = bool
+  default     = false
+}
+
 resource "sandbox_container" "untrusted" {
   hostname = "untrusted"
 
@@ -26,7 +35,7 @@ resource "sandbox_container" "untrusted" {
   cpu_units = 50 # others come first
   memory    = 512
   swap      = 0
-  nesting   = false
+  nesting   = var.nesting
 
   network = {
     ipv4       = "auto"

@@ -1,6 +1,9 @@
 package egress
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // stepKind is a call that changes a list.
 type stepKind int
@@ -65,17 +68,96 @@ func steps(have, want []Rule) []step {
 			}
 		}
 	}
-	for pos, s := range slots {
-		if s.want >= 0 && s.rule != want[s.want] {
-			out = append(out, step{kind: replaceRule, pos: pos, rule: want[s.want]})
-		}
-	}
+	out = append(out, replacements(slots, want)...)
 	for pos := len(slots) - 1; pos >= 0; pos-- {
 		if slots[pos].want < 0 {
 			out = append(out, step{kind: deleteRule, pos: pos})
 		}
 	}
 	return out
+}
+
+// replacements are the calls that overwrite rules where they stand. An address that
+// goes from one rule into another of the same kind is in the one before it leaves
+// the other, so that what is dropped, or allowed, throughout never is not. Where two
+// exchange addresses, one of them holds both for a moment.
+func replacements(slots []slot, want []Rule) []step {
+	now := make([]Rule, len(slots))
+	var pending []int
+	for pos, s := range slots {
+		now[pos] = s.rule
+		if s.want >= 0 && s.rule != want[s.want] {
+			pending = append(pending, pos)
+		}
+	}
+	final := func(pos int) Rule { return want[slots[pos].want] }
+	var out []step
+	put := func(pos int, r Rule) {
+		now[pos] = r
+		out = append(out, step{kind: replaceRule, pos: pos, rule: r})
+	}
+	for len(pending) > 0 {
+		at := slices.IndexFunc(pending, func(pos int) bool { return !losesTooEarly(now, pending, pos, final) })
+		if at < 0 { // all wait for each other
+			at = 0
+			if both, ok := union(now[pending[0]], final(pending[0])); ok && both != now[pending[0]] {
+				put(pending[0], both)
+				continue
+			}
+		}
+		put(pending[at], final(pending[at]))
+		pending = slices.Delete(pending, at, at+1)
+	}
+	return out
+}
+
+// losesTooEarly says whether overwriting a rule now would take an address out of all
+// rules of its kind that another one, which is still to be overwritten, will have.
+func losesTooEarly(now []Rule, pending []int, pos int, final func(int) Rule) bool {
+	for _, address := range lost(now[pos], final(pos)) {
+		coming := false
+		for _, other := range pending {
+			if other == pos || kindOf(final(other)) != kindOf(now[pos]) {
+				continue
+			}
+			if holdsItem(now[other], address) {
+				coming = false
+				break
+			}
+			coming = coming || holdsItem(final(other), address)
+		}
+		if coming {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf is a rule without its destination and comment.
+func kindOf(r Rule) Rule {
+	r.Dest, r.Comment = "", ""
+	return r
+}
+
+func holdsItem(r Rule, address string) bool {
+	return slices.Contains(strings.Split(r.Dest, ","), address)
+}
+
+// lost are the destinations that a rule has and another hasn't.
+func lost(from, to Rule) []string {
+	if kindOf(from) != kindOf(to) || from.Dest == "" || to.Dest == "" {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(from.Dest, ","), func(item string) bool { return holdsItem(to, item) })
+}
+
+// union is a rule with the destinations of two, if the server takes it.
+func union(a, b Rule) (Rule, bool) {
+	items := append(lost(a, b), strings.Split(b.Dest, ",")...)
+	both := b
+	both.Dest = strings.Join(items, ",")
+	plain := !strings.ContainsAny(both.Dest, "+-") // a set or a range stands alone
+	return both, plain && len(both.Dest) <= longestList && a.version() == b.version()
 }
 
 // insertion are the calls that put a rule before the one at target.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -167,4 +168,48 @@ func FuzzSteps(f *testing.F) {
 			t.Fatalf("want %v, got %v", want, list)
 		}
 	})
+}
+
+// Lists of addresses are cut where they get too long for one rule, so that one more address moves others from rule to
+// rule: what is dropped before and after is dropped at each moment.
+func TestAddressesThatMoveBetweenRulesAreNeverInNone(t *testing.T) {
+	t.Parallel()
+	list := func(action string, dests ...string) []Rule {
+		var out []Rule
+		for _, d := range dests {
+			out = append(out, Rule{Type: Out, Action: action, Enabled: true, Dest: d, Comment: "private"})
+		}
+		return append(out, Rule{Type: Out, Action: Accept, Enabled: true, Comment: "all else"})
+	}
+	for name, c := range map[string]struct{ have, want []string }{
+		"one more in front": {[]string{"10.0.0.2,10.0.0.3", "10.0.0.4,10.0.0.5", "10.0.0.6"}, []string{"10.0.0.1,10.0.0.2", "10.0.0.3,10.0.0.4", "10.0.0.5,10.0.0.6"}},
+		"one less in front": {[]string{"10.0.0.1,10.0.0.2", "10.0.0.3,10.0.0.4", "10.0.0.5,10.0.0.6"}, []string{"10.0.0.2,10.0.0.3", "10.0.0.4,10.0.0.5", "10.0.0.6"}},
+		"an exchange":       {[]string{"10.0.0.1,10.0.0.2", "10.0.0.3,10.0.0.4"}, []string{"10.0.0.1,10.0.0.3", "10.0.0.2,10.0.0.4"}},
+		"a ring":            {[]string{"10.0.0.1,10.1.0.1", "10.0.0.2,10.1.0.2", "10.0.0.3,10.1.0.3"}, []string{"10.0.0.1,10.1.0.3", "10.0.0.2,10.1.0.1", "10.0.0.3,10.1.0.2"}},
+	} {
+		for _, action := range []string{Drop, Reject} {
+			have, want := list(action, c.have...), list(action, c.want...)
+			held := func(rules []Rule, address string) bool {
+				return slices.ContainsFunc(rules, func(r Rule) bool { return r.Action == action && holdsItem(r, address) })
+			}
+			at := have
+			planned := steps(have, want)
+			for i, s := range planned {
+				at = serve(t, at, s)
+				for _, r := range have {
+					for _, address := range strings.Split(r.Dest, ",") {
+						if address != "" && held(want, address) && !held(at, address) {
+							t.Errorf("%s: after call %d of %d nothing drops %s: %v", name, i+1, len(planned), address, at)
+						}
+					}
+				}
+			}
+			if !slices.Equal(at, want) {
+				t.Errorf("%s: ends as %v", name, at)
+			}
+			if len(planned) > len(c.want)+1 {
+				t.Errorf("%s: %d calls for %d rules", name, len(planned), len(c.want))
+			}
+		}
+	}
 }
