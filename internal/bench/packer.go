@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -106,7 +107,7 @@ func measureTemplate(ctx context.Context, log io.Writer, report func(Metric)) (e
 		// A poll is a question that a wait asks: after tasks, a guest's state or its addresses; and any that was asked before.
 		question := r.Method + " " + path
 		waits := strings.Contains(path, "/tasks") || strings.HasSuffix(path, "/interfaces") || strings.HasSuffix(path, "/status/current")
-		if r.Method == "GET" && (seen[question] || waits) {
+		if r.Method == http.MethodGet && (seen[question] || waits) {
 			polls++
 			continue
 		}
@@ -133,7 +134,7 @@ func installPacker(ctx context.Context, root, dir string) (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the Packer plugin: %w\n%s", err, out)
 	}
-	content, err := os.ReadFile(target) //nolint:gosec // what was built just now
+	content, err := os.ReadFile(target)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +147,7 @@ func describePlugin(ctx context.Context, plugin string) (time.Duration, error) {
 	best := time.Hour
 	for range 5 {
 		began := time.Now()
-		out, err := exec.CommandContext(ctx, plugin, "describe").Output() //nolint:gosec // built just now
+		out, err := exec.CommandContext(ctx, plugin, "describe").Output()
 		if err != nil {
 			return 0, fmt.Errorf("packer-plugin-sandbox describe: %w", err)
 		}

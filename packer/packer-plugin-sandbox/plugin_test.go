@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 func TestThePluginDescribesItself(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), packertest.Plugin(t), "describe").Output() //nolint:gosec // built by the test
+	out, err := exec.CommandContext(t.Context(), packertest.Plugin(t), "describe").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestThePluginDescribesItself(t *testing.T) {
 
 func TestPluginCheckIsContent(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), packertest.SDC(t), "plugin-check", filepath.Base(packertest.Plugin(t))) //nolint:gosec // a tool of the repository
+	cmd := exec.CommandContext(t.Context(), packertest.SDC(t), "plugin-check", filepath.Base(packertest.Plugin(t)))
 	cmd.Dir = filepath.Dir(packertest.Plugin(t))
 	if out, err := cmd.CombinedOutput(); err != nil || len(strings.TrimSpace(string(out))) > 0 {
 		t.Errorf("plugin-check: %v\n%s", err, out)
@@ -182,7 +182,7 @@ data "sandbox-template" "base" {
 
 func readJSON(t *testing.T, path string, into any) {
 	t.Helper()
-	raw, err := os.ReadFile(path) //nolint:gosec // written by the test
+	raw, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(raw, into)
 	}

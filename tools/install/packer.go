@@ -41,7 +41,7 @@ func installPlugin(module, version, mirror string) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("go build of the Packer plugin: %w\n%s", err, said.String())
 	}
-	content, err := os.ReadFile(target) //nolint:gosec // what was built just now
+	content, err := os.ReadFile(target)
 	if err != nil {
 		return "", err
 	}

@@ -106,7 +106,7 @@ func fleet(t *testing.T, l *lab.Lab, template string) {
 	}
 	terraform := packertest.Terraform(t)
 	run := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), terraform, args...) //nolint:gosec // the command line under test
+		cmd := exec.CommandContext(t.Context(), terraform, args...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "cli.tfrc"), "CHECKPOINT_DISABLE=1")
 		for name, value := range l.Variables() {

@@ -64,7 +64,7 @@ func (a *Artifact) BuilderId() string { return BuilderID }
 func (a *Artifact) Files() []string { return nil }
 
 // Id is the template's vmid.
-func (a *Artifact) Id() string { return strconv.Itoa(a.ref.VMID) } //nolint:revive // Packer's name
+func (a *Artifact) Id() string { return strconv.Itoa(a.ref.VMID) }
 
 // String says what there is and what comes next.
 func (a *Artifact) String() string {

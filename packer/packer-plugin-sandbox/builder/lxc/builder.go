@@ -38,7 +38,7 @@ func (b *Builder) Prepare(raws ...any) ([]string, []string, error) {
 // Run builds.
 func (b *Builder) Run(ctx context.Context, ui packersdk.Ui, hook packersdk.Hook) (packersdk.Artifact, error) {
 	c := &b.config
-	client, err := c.Config.Client()
+	client, err := c.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (b *Builder) Run(ctx context.Context, ui packersdk.Ui, hook packersdk.Hook)
 	if err != nil {
 		return nil, err
 	}
-	manager, err := c.Config.Manager(client, sandbox.Settings{Guest: login})
+	manager, err := c.Manager(client, sandbox.Settings{Guest: login})
 	if err != nil {
 		return nil, err
 	}

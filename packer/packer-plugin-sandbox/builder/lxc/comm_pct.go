@@ -242,6 +242,6 @@ func unpackFile(root *os.Root, name string, mode fs.FileMode, r io.Reader) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = io.Copy(f, r) //nolint:gosec // bounded by unpackLimit
+	_, err = io.Copy(f, r)
 	return err
 }

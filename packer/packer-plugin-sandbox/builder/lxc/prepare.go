@@ -38,7 +38,7 @@ func (c *Config) prepare(raws ...any) (warnings []string, err error) {
 			errs = packersdk.MultiErrorAppend(errs, e)
 		}
 	}
-	w, problems := c.Config.Prepare()
+	w, problems := c.Config.Prepare() //nolint:staticcheck // whose is meant
 	warnings = append(warnings, w...)
 	add(problems...)
 	c.defaults()

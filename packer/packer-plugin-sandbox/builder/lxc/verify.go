@@ -73,7 +73,7 @@ func (w *work) audit(ctx context.Context, ui packersdk.Ui, clone sandbox.VerifyC
 func tell(ui packersdk.Ui, r audit.Report) {
 	for _, f := range r.Findings {
 		if f.Status == audit.Failed || f.Status == audit.Unknown {
-			ui.Message(fmt.Sprintf("%s %s (%s): %s. %s. Remedy: %s", f.ID, f.Status, f.Severity, f.Title, strings.Join(f.Evidence, "; "), f.Remedy))
+			ui.Say(fmt.Sprintf("%s %s (%s): %s. %s. Remedy: %s", f.ID, f.Status, f.Severity, f.Title, strings.Join(f.Evidence, "; "), f.Remedy))
 		}
 	}
 }

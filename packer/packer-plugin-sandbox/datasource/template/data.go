@@ -35,7 +35,7 @@ func (d *Datasource) Configure(raws ...any) error {
 		return err
 	}
 	var errs *packersdk.MultiError
-	_, problems := d.config.Config.Prepare()
+	_, problems := d.config.Config.Prepare() //nolint:staticcheck // whose is meant
 	for _, e := range problems {
 		errs = packersdk.MultiErrorAppend(errs, e)
 	}
@@ -51,7 +51,7 @@ func (d *Datasource) Configure(raws ...any) error {
 // Execute asks the server.
 func (d *Datasource) Execute() (cty.Value, error) {
 	none := cty.NullVal(cty.EmptyObject)
-	client, err := d.config.Config.Client()
+	client, err := d.config.Client()
 	if err != nil {
 		return none, err
 	}

@@ -96,7 +96,7 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	module := "github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox"
 	path := filepath.Join(dir, "packer-plugin-sandbox")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-X "+module+"/version.VersionPrerelease= -X "+module+"/version.Version="+Version, "-o", path, ".") //nolint:noctx // a build
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-X "+module+"/version.VersionPrerelease= -X "+module+"/version.Version="+Version, "-o", path, ".")
 	cmd.Dir = filepath.Join(Root(), "packer", "packer-plugin-sandbox")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the plugin: %w\n%s", err, out)

@@ -87,7 +87,7 @@ var _ packersdk.Artifact = (*described)(nil)
 func (d *described) BuilderId() string { return "agentsandbox.sandbox.manifest" }
 
 // Id is the template's.
-func (d *described) Id() string { return d.id } //nolint:revive // Packer's name
+func (d *described) Id() string { return d.id }
 
 // Files are the manifest and the bill of materials.
 func (d *described) Files() []string { return d.files }

@@ -70,7 +70,7 @@ func readDefinitions(files []string) ([]agents.Agent, error) {
 	var list []agents.Agent
 	var errs []error
 	for _, name := range files {
-		raw, err := os.ReadFile(name) //nolint:gosec // the user's own file
+		raw, err := os.ReadFile(name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("definitions: %w", err))
 			continue
@@ -101,7 +101,7 @@ func (p *Provisioner) Provision(ctx context.Context, ui packersdk.Ui, comm packe
 		runner.Prefix = "sudo -n"
 	}
 	ui.Say("Installing agents")
-	done, err := install.Run(ctx, runner, p.options, ui.Message)
+	done, err := install.Run(ctx, runner, p.options, ui.Say)
 	if err != nil {
 		return fmt.Errorf("unable to install the agents: %w", err)
 	}
@@ -112,7 +112,7 @@ func (p *Provisioner) Provision(ctx context.Context, ui packersdk.Ui, comm packe
 	slices.Sort(names)
 	for _, name := range names {
 		a := done.Agents[name]
-		ui.Message(fmt.Sprintf("%s %s (%d MiB) is %s", name, a.Version, a.Bytes>>20, a.Binary))
+		ui.Say(fmt.Sprintf("%s %s (%d MiB) is %s", name, a.Version, a.Bytes>>20, a.Binary))
 	}
 	return nil
 }

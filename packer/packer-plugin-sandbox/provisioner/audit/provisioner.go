@@ -93,14 +93,14 @@ func Tell(ui packersdk.Ui, r audit.Report) {
 	for _, f := range r.Findings {
 		switch f.Status {
 		case audit.Failed:
-			ui.Message(fmt.Sprintf("%s failed (%s): %s. %s. Remedy: %s", f.ID, f.Severity, f.Title, strings.Join(f.Evidence, "; "), f.Remedy))
+			ui.Say(fmt.Sprintf("%s failed (%s): %s. %s. Remedy: %s", f.ID, f.Severity, f.Title, strings.Join(f.Evidence, "; "), f.Remedy))
 		case audit.Unknown:
-			ui.Message(fmt.Sprintf("%s unknown (%s): %s. %s", f.ID, f.Severity, f.Title, strings.Join(f.Evidence, "; ")))
+			ui.Say(fmt.Sprintf("%s unknown (%s): %s. %s", f.ID, f.Severity, f.Title, strings.Join(f.Evidence, "; ")))
 		}
 	}
-	ui.Message(fmt.Sprintf("Grade %s, %d points: %d passed, %d failed, %d unknown", r.Grade, r.Score, r.Count(audit.Passed), r.Count(audit.Failed), r.Count(audit.Unknown)))
+	ui.Say(fmt.Sprintf("Grade %s, %d points: %d passed, %d failed, %d unknown", r.Grade, r.Score, r.Count(audit.Passed), r.Count(audit.Failed), r.Count(audit.Unknown)))
 	for _, cap := range r.Caps {
-		ui.Message(fmt.Sprintf("Capped at %s by %s", cap.Grade, cap.ID))
+		ui.Say(fmt.Sprintf("Capped at %s by %s", cap.Grade, cap.ID))
 	}
 }
 

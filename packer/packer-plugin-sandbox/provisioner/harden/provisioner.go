@@ -55,12 +55,12 @@ func (p *Provisioner) Provision(ctx context.Context, ui packersdk.Ui, comm packe
 		runner.Prefix = "sudo -n"
 	}
 	o := p.options()
-	o.Step = func(_, title string) { ui.Message(title) }
+	o.Step = func(_, title string) { ui.Say(title) }
 	ui.Say("Hardening")
 	done, err := harden.Apply(ctx, runner, o)
 	if err != nil {
 		return fmt.Errorf("unable to harden the system: %w", err)
 	}
-	ui.Message(fmt.Sprintf("%d changes", done.Changes()))
+	ui.Say(fmt.Sprintf("%d changes", done.Changes()))
 	return nil
 }
