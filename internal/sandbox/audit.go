@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/audit"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
@@ -12,6 +13,9 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/remote"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 )
+
+// DefaultAuditPatience is how long an audit waits for the inside of a container.
+const DefaultAuditPatience = 2 * time.Minute
 
 // AuditSpec says what of a container to audit.
 type AuditSpec struct {
@@ -92,7 +96,9 @@ func (m *Manager) Audit(ctx context.Context, spec AuditSpec) (Audited, error) {
 			target.Unreached = why
 		}
 	}
-	out.Report, err = audit.Run(ctx, target, options)
+	limited, cancel := context.WithTimeoutCause(ctx, m.auditPatience, fmt.Errorf("it didn't answer in %s", m.auditPatience))
+	defer cancel()
+	out.Report, err = audit.Run(limited, target, options)
 	if err != nil && ctx.Err() == nil && target.Runner != nil {
 		// It was there a moment ago. What is known of it from outside stays known.
 		target.Runner, target.Unreached = nil, unreachedText(err)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -57,6 +58,9 @@ type Options struct {
 	// from inside after its rules have had their time; 0 means
 	// DefaultProofPatience.
 	ProofPatience time.Duration
+	// AuditPatience is how long an audit waits for the inside of a container, which
+	// may be hostile and never answer; 0 means DefaultAuditPatience.
+	AuditPatience time.Duration
 }
 
 func newClaim() string {
@@ -89,6 +93,7 @@ type Manager struct {
 
 	surroundings  *surroundings
 	proofPatience time.Duration
+	auditPatience time.Duration
 
 	// known holds the claims that a caller has shown to hold: such a container
 	// is never taken for one that a dead process left behind.
@@ -163,6 +168,7 @@ func NewManager(client *pve.Client, settings Settings, options Options) (*Manage
 	m.templates = newTemplateCache(client, m.clock)
 	m.bridges = newBridgeCache(client)
 	m.surroundings = newSurroundings(client)
+	m.auditPatience = cmp.Or(options.AuditPatience, DefaultAuditPatience)
 	if m.proofPatience = options.ProofPatience; m.proofPatience == 0 {
 		m.proofPatience = DefaultProofPatience
 	}
