@@ -104,12 +104,12 @@ func (w *watched) look(ctx context.Context, found pve.Pool, known []Member, clos
 	n := 0
 	for _, member := range found.Members {
 		if member.Type == "storage" {
-			w.pool.Strangers = append(w.pool.Strangers, "storage "+member.Storage)
+			w.stranger("storage %s", member.Storage)
 			continue
 		}
 		seen[member.VMID] = true
 		if member.Type != "lxc" {
-			w.pool.Strangers = append(w.pool.Strangers, fmt.Sprintf("virtual machine %d", member.VMID))
+			w.stranger("virtual machine %d", member.VMID)
 			continue
 		}
 		n++
@@ -124,7 +124,7 @@ func (w *watched) look(ctx context.Context, found pve.Pool, known []Member, clos
 		case !closely && w.claimedByList(g):
 			w.claim(g, false)
 		case !closely && isKnown && !w.attests(sample, n) && w.quietByList(g) && was.Status == MemberReady:
-			w.pool.Members = append(w.pool.Members, was)
+			w.add(was)
 		default:
 			read.Go(func() error { return w.readMember(wctx, g) })
 		}

@@ -38,7 +38,13 @@ func (w *world) createPool(p *process, spec sandbox.PoolSpec) sandbox.Pool {
 func (w *world) full(pool sandbox.Pool, size int) {
 	w.t.Helper()
 	if len(pool.Members) != size || pool.Ready() != size {
-		w.t.Fatalf("%d of %d members are ready, want %d: %+v", pool.Ready(), len(pool.Members), size, pool.Members)
+		var others []string
+		for _, m := range pool.Members {
+			if m.Status != sandbox.MemberReady {
+				others = append(others, fmt.Sprintf("%d is %s: %s", m.VMID, m.Status, m.Why))
+			}
+		}
+		w.t.Fatalf("%d of %d members are ready, want %d: %v", pool.Ready(), len(pool.Members), size, others)
 	}
 }
 
