@@ -113,7 +113,7 @@ func record(t *testing.T, endpoint string) *recorder {
 	}
 	r := &recorder{}
 	proxy := httputil.NewSingleHostReverseProxy(u)
-	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: false} //nolint:gosec // to the test's own server
+	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: false}
 	proxy.ModifyResponse = func(res *http.Response) error {
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()

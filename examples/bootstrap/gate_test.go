@@ -183,7 +183,7 @@ func TestTheGateAsksTheTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener's
+	port := listener.Addr().(*net.TCPAddr).Port
 	show := fmt.Sprintf("show 100007 %d", port)
 	g.must(fmt.Sprintf("expose 100007 %d 127.0.0.1 18080 10.77.1.7 %s direct", port, claimA))
 	service := filepath.Join(g.home, unitFolder, fmt.Sprintf("sbx-100007-%d.service", port))

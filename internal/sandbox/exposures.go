@@ -116,7 +116,7 @@ func (m *Manager) CheckExposureSpec(spec ExposureSpec) []Problem {
 func (m *Manager) CheckExposure(ctx context.Context, spec ExposureSpec) ([]Problem, error) {
 	p := problems(m.CheckExposureSpec(spec))
 	if asError(p) != nil {
-		return p, nil
+		return p, nil //nolint:nilerr // the problems are what is returned
 	}
 	s, err := m.read(ctx, Prior{Ref: spec.Container}, true)
 	if errors.Is(err, ErrGone) {

@@ -6,11 +6,14 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/acctest"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/exposure"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/internal/protocoltest"
@@ -221,7 +224,7 @@ func TestAPortThatIsTakenIsNamedAtPlan(t *testing.T) {
 	}
 	first := f.expose(values{"port": 8080})
 	_, other := f.container("web-2")
-	port := int(first.Get(t, "host_port").(float64)) //nolint:forcetypeassert // a number by the schema
+	port := int(first.Get(t, "host_port").(float64))
 	if text := f.refused(values{"container_id": other, "port": 80, "host_port": port}); strings.HasPrefix(text, "at apply") || !strings.Contains(text, "taken by the exposure "+first.Text(t, "name")) {
 		t.Errorf("another exposure's port: %s", text)
 	}
@@ -318,7 +321,7 @@ func TestExposuresGoWithTheirContainerAndOrphansAreSeen(t *testing.T) {
 	if text := protocoltest.Text(diags); !strings.Contains(text, "sbx-100-x") {
 		t.Errorf("a forged unit isn't mentioned: %s", text)
 	}
-	list := got.(map[string]any)["exposures"].([]any) //nolint:forcetypeassert // by the schema
+	list := got.(map[string]any)["exposures"].([]any)
 	if len(list) != 1 || list[0].(map[string]any)["state"] != exposure.StateOrphaned || list[0].(map[string]any)["container_id"] != id {
 		t.Errorf("the list is %v", list)
 	}
@@ -410,6 +413,62 @@ func TestTailscaleAndAddresses(t *testing.T) {
 	protocoltest.NoErrors(t, f.Apply(t, t.Context(), plan))
 	if len(node.Served()) > 0 || !strings.HasPrefix(node.Listening()[0], "0.0.0.0:") {
 		t.Errorf("served are %v, the node listens on %v", node.Served(), node.Listening())
+	}
+}
+
+// The wall lets the node in to that one port, and stays what its mode says: the rule is no drift, outlives a change of the
+// mode, and goes with the exposure. What only calls itself such a rule is drift.
+func TestTheWallLetsTheNodeInToOnePort(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	acctest.NeedsFirewall(t, f.env)
+	client, err := pve.New(f.env.Connection())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	scope := pve.LXCFirewall(f.box.Text(t, "node_name"), f.box.VMID(t))
+	exposed := func() []egress.Rule {
+		t.Helper()
+		list, err := egress.ReadRules(t.Context(), client, scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rules := egress.SplitExposed(list.Rules, f.box.VMID(t))
+		return rules
+	}
+	r := f.expose(values{"port": 8080})
+	if rules := exposed(); len(rules) != 1 || rules[0].DPort != "8080" || rules[0].Source == "" || strings.ContainsAny(rules[0].Source, "/,") {
+		t.Fatalf("the rules are %v", rules)
+	}
+	config := values{"hostname": "web-1", "network": values{"ipv4": "auto"}}
+	protocoltest.NoErrors(t, f.Refresh(t, f.box))
+	if plan := f.Plan(t, f.box, config); plan.Action() != "no-op" {
+		t.Errorf("the container's plan is %s: %s", plan.Action(), protocoltest.Text(plan.Diags))
+	}
+	config["network"] = values{"ipv4": "auto", "mode": "web"}
+	protocoltest.NoErrors(t, f.Apply(t, t.Context(), f.Plan(t, f.box, config)))
+	if rules := exposed(); len(rules) != 1 {
+		t.Errorf("after a change of the mode the rules are %v", rules)
+	}
+	protocoltest.NoErrors(t, f.Destroy(t, t.Context(), r))
+	if rules := exposed(); len(rules) != 0 {
+		t.Errorf("without the exposure the rules are %v", rules)
+	}
+	forged := egress.ExposedRule(exposure.Name(f.box.VMID(t), 8080), f.env.Addresses.First, 8080)
+	forged.Source = ""
+	if _, err := egress.SyncPart(t.Context(), client, scope, nil, func(have []egress.Rule) []egress.Rule { return egress.Expose(have, forged) }); err != nil {
+		t.Fatal(err)
+	}
+	protocoltest.NoErrors(t, f.Refresh(t, f.box))
+	plan := f.Plan(t, f.box, config)
+	if plan.Action() != "update" {
+		t.Fatalf("with a forged rule the container's plan is %s", plan.Action())
+	}
+	protocoltest.NoErrors(t, f.Apply(t, t.Context(), plan))
+	list, err := egress.ReadRules(t.Context(), client, scope)
+	if err != nil || slices.ContainsFunc(list.Rules, func(r egress.Rule) bool { return r.Comment == forged.Comment }) {
+		t.Errorf("the forged rule is left: %v, %v", list.Rules, err)
 	}
 }
 

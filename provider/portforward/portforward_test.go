@@ -155,7 +155,7 @@ func TestWhatIsNoTunnelIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
-	port := taken.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener's
+	port := taken.Addr().(*net.TCPAddr).Port
 	for name, c := range map[string]struct {
 		config values
 		want   string

@@ -37,7 +37,7 @@ func TestSecretsComeFromAllTheirSources(t *testing.T) {
 	if opened.Text(t, "values.TOKEN") != "from the file" || opened.Text(t, "values.SECRETS_TEST_KEY") != "from the environment" {
 		t.Errorf("%v", opened.Get(t, "values"))
 	}
-	if names := opened.Get(t, "names").([]any); len(names) != 2 || names[0] != "SECRETS_TEST_KEY" { //nolint:forcetypeassert // a list by the schema
+	if names := opened.Get(t, "names").([]any); len(names) != 2 || names[0] != "SECRETS_TEST_KEY" {
 		t.Errorf("names are %v", names)
 	}
 	if opened.Private() != "" && strings.Contains(opened.Private(), "from the file") {

@@ -41,7 +41,7 @@ const (
 
 // Variables that stand for attributes, as Tailscale's own provider reads them.
 const (
-	varAPIKey       = "TAILSCALE_API_KEY"
+	varAPIKey       = "TAILSCALE_API_KEY" //nolint:gosec // a variable's name
 	varClientID     = "TAILSCALE_OAUTH_CLIENT_ID"
 	varClientSecret = "TAILSCALE_OAUTH_CLIENT_SECRET" //nolint:gosec // a variable's name
 	varTailnet      = "TAILSCALE_TAILNET"
