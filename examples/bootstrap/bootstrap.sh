@@ -168,7 +168,8 @@ make_token() {
 
 # every grant: a path, a role, whether it counts below the path.
 grants() {
-  printf '%s\n' "/pool/$pool ${prefix}Guests 1" "/vms/$template ${prefix}Template 1" "/storage/$storage ${prefix}Storage 1" \
+  # The templates that Packer builds are in the pool, each with an id of its own.
+  printf '%s\n' "/pool/$pool ${prefix}Guests 1" "/pool/$pool ${prefix}Template 1" "/vms/$template ${prefix}Template 1" "/storage/$storage ${prefix}Storage 1" \
     "/storage/$backup_storage ${prefix}Backups 1" "/storage/$file_storage ${prefix}Files 1" \
     "/sdn/zones/localnetwork/$bridge ${prefix}Bridge 1" "/ ${prefix}Cluster 0" "/nodes/$node ${prefix}Node 1"
 }
