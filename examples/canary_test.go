@@ -205,6 +205,17 @@ resource "sandbox_file" "secret" {
   content_wo         = ephemeral.sandbox_secrets.s.values["FILE"]
   content_wo_version = data.sandbox_secrets.s.version
 }
+# Unknown in the first plan, where it is left to the apply; known in the second.
+ephemeral "sandbox_port_forward" "f" {
+  container_id = sandbox_container.box.id
+  port         = 22
+}
+resource "sandbox_file" "forward" {
+  container_id       = sandbox_container.box.id
+  path               = "/run/canary/forward"
+  content_wo         = ephemeral.sandbox_port_forward.f.address
+  content_wo_version = 1
+}
 resource "sandbox_agent_run" "run" {
   container_id       = sandbox_container.box.id
   command            = <<-EOT
@@ -456,6 +467,9 @@ func (c *canaries) inRealGuest(env *acctest.Environment) {
 	result, err := pool.Exec(c.t.Context(), target, guest.Command{Script: script, StdoutLimit: 256 << 20})
 	if err != nil || result.ExitCode != 0 || !strings.Contains(string(result.Stdout), "== /run/canary/file") || !strings.Contains(string(result.Stdout), "== processes") {
 		c.t.Fatalf("the container can't be looked through: %d, %v, %s", result.ExitCode, err, result.Stderr)
+	}
+	if !strings.Contains(string(result.Stdout), "== /run/canary/forward\n127.0.0.1:") {
+		c.t.Error("the tunnel's address isn't in the container: it wasn't open in the apply")
 	}
 	for _, part := range strings.Split(string(result.Stdout), "\n== ") {
 		name, text, _ := strings.Cut(strings.TrimPrefix(part, "== "), "\n")
