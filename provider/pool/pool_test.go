@@ -103,6 +103,20 @@ func ids(t *testing.T, r *protocoltest.Resource) []int64 {
 	return out
 }
 
+// nodeOf is where a member is.
+func nodeOf(t *testing.T, r *protocoltest.Resource, vmid int64) string {
+	t.Helper()
+	members, _ := r.Get(t, "members").(map[string]any)
+	for name := range members {
+		if r.Get(t, "members."+name+".vmid") == float64(vmid) {
+			node, _ := r.Get(t, "members."+name+".node_name").(string)
+			return node
+		}
+	}
+	t.Fatalf("there is no member %d", vmid)
+	return ""
+}
+
 // wants fails the test unless one diagnostic holds all the texts.
 func wants(t *testing.T, diags []*tfprotov6.Diagnostic, texts ...string) {
 	t.Helper()
@@ -259,7 +273,7 @@ func TestAMemberThatDriftedIsNamedAndReplaced(t *testing.T) {
 	c := client(t, env)
 	r := makePool(t, server, config(env, nil))
 	before := ids(t, r)
-	if err := c.UpdateLXC(t.Context(), env.Nodes[0], int(before[0]), pve.LXCUpdate{Set: map[string]string{"memory": "320"}}); err != nil {
+	if err := c.UpdateLXC(t.Context(), nodeOf(t, r, before[0]), int(before[0]), pve.LXCUpdate{Set: map[string]string{"memory": "320"}}); err != nil {
 		t.Fatal(err)
 	}
 	diags := server.Refresh(t, r)
@@ -282,7 +296,7 @@ func TestAMemberWhoseFirewallWasOpenedIsReplaced(t *testing.T) {
 	base := config(env, values{"size": 1})
 	r := makePool(t, server, base)
 	before := ids(t, r)[0]
-	scope := pve.LXCFirewall(env.Nodes[0], int(before))
+	scope := pve.LXCFirewall(nodeOf(t, r, before), int(before))
 	if err := c.UpdateFirewallOptions(t.Context(), scope, pve.LXCUpdate{Set: map[string]string{"policy_in": "ACCEPT"}}); err != nil {
 		t.Fatal(err)
 	}
