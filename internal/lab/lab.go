@@ -176,6 +176,10 @@ type guests struct {
 
 func (g guests) ConfigFiles() map[int]string { return g.server.ConfigFiles() }
 
+func (g guests) VolumePath(volid string) (string, bool, error) { return g.server.VolumePath(volid) }
+
+func (g guests) MoveFile(from, to string) error { return g.server.MoveFile(from, to) }
+
 func (g guests) WriteConfigFile(vmid int, text string) error {
 	return g.server.WriteConfigFile(vmid, text)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/builder/lxc"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/datasource/template"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/post-processor/manifest"
+	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/post-processor/vztmpl"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/agents"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/audit"
 	"github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox/provisioner/harden"
@@ -25,6 +26,7 @@ func main() {
 	set.RegisterProvisioner("harden", new(harden.Provisioner))
 	set.RegisterDatasource("template", new(template.Datasource))
 	set.RegisterPostProcessor("manifest", new(manifest.PostProcessor))
+	set.RegisterPostProcessor("vztmpl", new(vztmpl.PostProcessor))
 	if err := set.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -42,7 +42,7 @@ func TestThePluginDescribesItself(t *testing.T) {
 		t.Errorf("it is %+v", d)
 	}
 	for _, o := range []struct{ have, want []string }{
-		{d.Builders, []string{"lxc"}}, {d.PostProcessors, []string{"manifest"}},
+		{d.Builders, []string{"lxc"}}, {d.PostProcessors, []string{"manifest", "vztmpl"}},
 		{d.Provisioners, []string{"agents", "audit", "harden"}}, {d.Datasources, []string{"template"}},
 	} {
 		if !slices.Equal(o.have, o.want) {

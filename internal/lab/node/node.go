@@ -54,6 +54,7 @@ type Node struct {
 	work sync.WaitGroup
 
 	mu        sync.Mutex
+	files     map[string]string  // paths that pvesm has told, by volume
 	sockets   map[string]*socket // by scope and unit: "root sbx-100007-8080.socket"
 	strangers map[string]net.Listener
 	taken     map[string]bool // what other programs of this machine were found to listen on
@@ -67,7 +68,7 @@ func New(o Options) *Node {
 	if o.Clock == nil {
 		o.Clock = engine.SystemClock{}
 	}
-	n := &Node{options: o, sockets: map[string]*socket{}, strangers: map[string]net.Listener{}, taken: map[string]bool{}, served: map[string]string{}}
+	n := &Node{options: o, files: map[string]string{}, sockets: map[string]*socket{}, strangers: map[string]net.Listener{}, taken: map[string]bool{}, served: map[string]string{}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
 }
@@ -75,7 +76,7 @@ func New(o Options) *Node {
 // booted is the machine.
 func (n *Node) booted() (*sim.Standalone, error) {
 	n.start.Do(func() {
-		n.machine, n.failed = sim.NewStandalone(n.options.Clock, "pve", &network{n}, shell.Programs{"systemctl": n.systemctl, "ss": n.ss, "ip": n.ip, "tailscale": n.tailscale, "pct": n.pct})
+		n.machine, n.failed = sim.NewStandalone(n.options.Clock, "pve", &network{n}, shell.Programs{"systemctl": n.systemctl, "ss": n.ss, "ip": n.ip, "tailscale": n.tailscale, "pct": n.pct, "pvesm": n.pvesm})
 		if n.failed == nil {
 			n.failed = n.addLogin()
 		}
@@ -107,7 +108,7 @@ func (n *Node) Exec(ctx context.Context, user, line string, env []string, stdin 
 		return 0, err
 	}
 	code, err := m.Exec(ctx, user, line, env, stdin, stdout, stderr)
-	return code, errors.Join(err, n.takeConfigs(m, shown))
+	return code, errors.Join(err, n.takeConfigs(m, shown), n.takeFiles(m))
 }
 
 // WriteFile puts a file of root's on the node.

@@ -23,6 +23,9 @@ type Guests interface {
 	// ConfigFiles are the configuration files by vmid, and WriteConfigFile takes one that was edited.
 	ConfigFiles() map[int]string
 	WriteConfigFile(vmid int, text string) error
+	// VolumePath is where a volume's file is or would be, and MoveFile makes one volume's file another's.
+	VolumePath(volid string) (path string, there bool, err error)
+	MoveFile(from, to string) error
 }
 
 // configFolder is where a node shows the containers' configuration files.

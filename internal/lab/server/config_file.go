@@ -56,3 +56,32 @@ func (s *Server) WriteConfigFile(vmid int, text string) error {
 	s.dirty()
 	return nil
 }
+
+// VolumePath is where a volume's file is on the first node, or would be.
+func (s *Server) VolumePath(volid string) (path string, there bool, err error) {
+	s.lock()
+	defer s.unlock()
+	node := s.st.Nodes[0].Name
+	st, err := s.storageOn(node, storageOf(volid))
+	if err != nil {
+		return "", false, err
+	}
+	return volumePathOf(st, volid), s.volumeOn(node, volid) != nil, nil
+}
+
+// MoveFile makes the file of a volume on the first node another volume's: an archive that somebody moves to the template files.
+func (s *Server) MoveFile(from, to string) error {
+	s.lock()
+	defer s.unlock()
+	node := s.st.Nodes[0].Name
+	v := s.volumeOn(node, from)
+	if v == nil {
+		return failf("volume '%s' does not exist", from)
+	}
+	delete(s.st.Volumes, volumeKey(v.Node, v.VolID))
+	_, rest, _ := strings.Cut(to, ":")
+	content, _, _ := strings.Cut(rest, "/")
+	s.st.Volumes[volumeKey(node, to)] = &volume{VolID: to, Node: node, Content: content, Format: v.Format, Size: v.Size, Used: v.Used, CTime: v.CTime}
+	s.dirty()
+	return nil
+}

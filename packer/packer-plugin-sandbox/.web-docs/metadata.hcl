@@ -42,4 +42,9 @@ integration {
     name = "Manifest"
     slug = "manifest"
   }
+  component {
+    type = "post-processor"
+    name = "Template file"
+    slug = "vztmpl"
+  }
 }

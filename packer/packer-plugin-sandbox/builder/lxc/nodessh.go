@@ -2,6 +2,7 @@ package lxc
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -67,4 +68,27 @@ func (c *Config) checkNodeSSH() (warnings []string, errs []error) {
 		warnings = append(warnings, fmt.Sprintf("node_ssh_host_key is not set: whoever answers as %s at the first contact is believed. ssh-keyscan %s shows the key.", c.NodeSSH.NodeSSHHost, c.NodeSSH.NodeSSHHost))
 	}
 	return warnings, errs
+}
+
+// Prepare fills in what the environment says; an error when there is no login.
+func (n *NodeSSH) Prepare(endpoint string) error {
+	n.defaults(endpoint)
+	if !n.wanted() {
+		return errors.New("there is no login on the node: set node_ssh_private_key_file or node_ssh_agent_auth (and node_ssh_host where the API's host isn't the node)")
+	}
+	return nil
+}
+
+// Run runs a shell script on the node.
+func (n *NodeSSH) Run(ctx context.Context, script string, args ...string) (string, error) {
+	login, err := newNode(*n)
+	if err != nil {
+		return "", err
+	}
+	defer login.close()
+	res, err := login.pool.Exec(ctx, login.target, guest.Command{Script: script, Args: args})
+	if err == nil && res.ExitCode != 0 {
+		err = fmt.Errorf("exit status %d on the node: %s", res.ExitCode, strings.TrimSpace(string(res.Stderr)))
+	}
+	return string(res.Stdout), err
 }
