@@ -14,6 +14,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/pve"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/internal/protocoltest"
 )
 
@@ -385,4 +386,54 @@ func slowClones() lab.Delays {
 	d := lab.Fast()
 	d.CloneLinked *= 4
 	return d
+}
+
+// A template that was built anew rolls the members that nobody has claimed. A claimed one keeps its generation, and says so.
+func TestANewTemplateBuildRollsUnclaimedMembersOnly(t *testing.T) {
+	t.Parallel()
+	env := acctest.New(t)
+	acctest.NeedsLab(t, "writes the marker of another build on the template")
+	server := protocoltest.For(t, env, nil)
+	build := func(id string) {
+		t.Helper()
+		marker, err := sandbox.TemplateMarker(env.Owner, strings.Repeat("a", sandbox.ClaimLength), env.TemplateID, sandbox.PhaseReady, sandbox.TemplateSummary{BuildID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := env.Lab.Control.ChangeGuest(t.Context(), control.Guest{VMID: env.TemplateID, Set: map[string]string{"description": marker.String() + "\n"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build("20261201T080000Z")
+	t.Cleanup(func() { // the sweep looks for the owner's mark
+		_ = env.Lab.Control.ChangeGuest(context.WithoutCancel(t.Context()), control.Guest{VMID: env.TemplateID, Set: map[string]string{"description": ""}})
+	})
+	base := config(env, values{"size": 2})
+	r := makePool(t, server, base)
+	container := server.NewResource(t, "sandbox_container")
+	want := values{"hostname": "keeps", "claim_from_pool_id": env.Owner + "-warm"}
+	t.Cleanup(func() { protocoltest.NoErrors(t, server.Destroy(t, context.WithoutCancel(t.Context()), container)) })
+	apply(t, server, container, want, "create")
+	protocoltest.NoErrors(t, server.Refresh(t, r))
+	apply(t, server, r, base, "update")
+	before := ids(t, r)
+
+	build("20261202T080000Z")
+	later := protocoltest.For(t, env, nil) // the next run
+	protocoltest.NoErrors(t, later.Refresh(t, container))
+	if container.Get(t, "template_current") != false {
+		t.Errorf("template_current is %v", container.Get(t, "template_current"))
+	}
+	settled(t, later, container, want)
+	diags := later.Refresh(t, r)
+	protocoltest.NoErrors(t, diags)
+	wants(t, diags, "outdated", "was built anew")
+	diags = apply(t, later, r, base, "update")
+	wants(t, diags, "Claimed members keep what they have", "keeps")
+	for _, id := range ids(t, r) {
+		if slices.Contains(before, id) {
+			t.Errorf("member %d of the old build was kept", id)
+		}
+	}
+	settled(t, later, container, want)
 }
