@@ -143,6 +143,16 @@ func TestWhatCantBeRightIsSaidBeforeAnythingStarts(t *testing.T) {
 			t.Errorf("%s: a secret is shown", name)
 		}
 	}
+	for name, config := range map[string]values{
+		"a key that isn't known yet":      {"secrets_wo": values{"ANTHROPIC_API_KEY": protocoltest.Unknown}},
+		"secrets that aren't known yet":   {"secrets_wo": protocoltest.Unknown},
+		"a variable that isn't known yet": {"environment": values{"ANTHROPIC_API_KEY": protocoltest.Unknown}},
+	} {
+		config["container_id"], config["agent"], config["prompt"] = p.id, "claude-code", "x"
+		if diags := p.Plan(t, p.NewResource(t, "sandbox_agent_run"), config).Diags; protocoltest.HasErrors(diags) {
+			t.Errorf("%s: %s", name, protocoltest.Text(diags))
+		}
+	}
 	if got := p.sh("ls /var/lib/sandbox /usr/local/bin/sbx-run 2>/dev/null"); got != "" {
 		t.Errorf("something was started: %s", got)
 	}

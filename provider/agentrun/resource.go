@@ -52,7 +52,7 @@ func (r *runResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReq
 		return
 	}
 	spec := plan.spec(ctx, secrets, &resp.Diagnostics)
-	known := req.Config.Raw.IsFullyKnown() || !secrets.IsUnknown() && !plan.Environment.IsUnknown()
+	known := base.Known(secrets) && base.Known(plan.Environment)
 	base.AddProblems(&resp.Diagnostics, plan.program().Use(&spec, known))
 }
 
@@ -117,15 +117,16 @@ func (r *runResource) Create(ctx context.Context, req resource.CreateRequest, re
 // the container broke. Else the error is told.
 func (r *runResource) goesOn(plan *model, run *agentrun.Run, err error, diags *diag.Diagnostics) bool {
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if run.Report.Status.Ended() || !cut && !errors.Is(err, sandbox.ErrNotReady) {
+	away := errors.Is(err, sandbox.ErrNotReady) || errors.Is(err, sandbox.ErrNotRunning)
+	if run.Report.Status.Ended() || !cut && !away {
 		base.AddError(diags, "collect the result of", plan.thing(), err)
 		return false
 	}
 	why := "The apply was stopped"
 	if !cut {
-		why = "The container can't be reached any more: " + err.Error()
+		why = "The container can't be reached any more (" + err.Error() + ")"
 	}
-	diags.AddWarning("The run goes on", fmt.Sprintf("%s while %s was under way. It goes on in the container as run %s, within its time limit; a later refresh completes the result, a destroy stops it.", why, plan.thing(), run.ID))
+	diags.AddWarning("The run goes on", fmt.Sprintf("%s while %s was under way. Unless the container was stopped, it goes on there as run %s, within its time limit; a later refresh completes the result, a destroy stops it.", why, plan.thing(), run.ID))
 	return true
 }
 

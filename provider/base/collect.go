@@ -41,6 +41,16 @@ func AddProblemAt(diags *diag.Diagnostics, at path.Path, p sandbox.Problem) {
 	diags.AddAttributeError(at, p.Summary, withCode(p.Detail, sandbox.CodeConfiguration))
 }
 
+// Known says whether a map and all that is in it is known.
+func Known(m types.Map) bool {
+	for _, v := range m.Elements() {
+		if v.IsUnknown() {
+			return false
+		}
+	}
+	return !m.IsUnknown()
+}
+
 // Texts reads a map of texts, without what isn't known yet.
 func Texts(ctx context.Context, m types.Map, diags *diag.Diagnostics) map[string]string {
 	out := map[string]string{}

@@ -91,7 +91,7 @@ func (m *model) spec(ctx context.Context, secrets types.Map, secretsKnown bool, 
 			Environment: base.Texts(ctx, member.Environment, diags), Secrets: values, Timeout: duration(member.Timeout, defaultMemberTimeout), Triggers: triggers,
 			Inputs: map[string]string{"secrets_wo_version": m.SecretsVersion.String()}}
 		program := agentrun.Program{Agent: member.Agent.ValueString(), Model: member.Model.ValueString(), Command: member.Command.ValueString()}
-		known := secretsKnown && !member.Environment.IsUnknown()
+		known := secretsKnown && base.Known(member.Environment)
 		if !member.Agent.IsUnknown() && !m.Task.IsUnknown() {
 			addProblems(diags, at, program.Use(&one.Run, known))
 		}

@@ -48,7 +48,7 @@ func (r *missionResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if resp.Diagnostics.HasError() || plan.Members.IsUnknown() || plan.Strategy.IsUnknown() || plan.Judge.IsUnknown() {
 		return
 	}
-	plan.spec(ctx, secrets, !secrets.IsUnknown(), &resp.Diagnostics)
+	plan.spec(ctx, secrets, base.Known(secrets), &resp.Diagnostics)
 }
 
 func (r *missionResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {

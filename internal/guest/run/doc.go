@@ -11,7 +11,7 @@
 // goes with error=KIND and message=TEXT, which is an *Error here.
 //
 // The folders in the guest, for a login as root; other logins have the same in
-// their home and in XDG_RUNTIME_DIR:
+// their home and in XDG_RUNTIME_DIR, where there is such a folder:
 //
 //	/usr/local/bin/sbx-run            the script
 //	/var/lib/sandbox/runs/KEY.N/      on disk: attempt N of a key

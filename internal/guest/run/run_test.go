@@ -402,3 +402,33 @@ chmod 755 /usr/bin/systemd-run`)
 		t.Errorf("systemd-run was called with %q", got)
 	}
 }
+
+// A login that isn't root has runs of its own, in its home.
+func TestAnOrdinaryLoginRunsAsItself(t *testing.T) {
+	t.Parallel()
+	b := newBox(t).as("agent")
+	r := request(`echo "$(id -un) $PWD"; cat; sleep 1000 & exit 3`)
+	r.Agent.PromptStdin, r.Prompt = true, "the task\n"
+	id := b.start(r).ID
+	if s := b.end(id); s.Status != run.Failed || s.Code != 3 || string(s.Output) != "agent /home/agent\nthe task\n" {
+		t.Errorf("%+v\n%s", s, s.Output)
+	}
+	b.nothingRuns()
+	if again := b.start(r); again.ID != id || !again.Adopted {
+		t.Errorf("%+v", again)
+	}
+	if got := b.sh(`ls "$HOME/.local/state/sandbox/runs"; "$HOME/.local/bin/sbx-run" list`); got != id+"\n"+id+" failed\n" {
+		t.Errorf("%q", got)
+	}
+	var refused *run.Error
+	if _, err := run.Look(t.Context(), b, key, "root", "", nil); !errors.As(err, &refused) || refused.Kind != run.OtherUser || refused.Message != "agent" {
+		t.Errorf("%v", err)
+	}
+	r.Key, r.Secrets = "ffffffffffffffffffffffff", map[string]string{"TOKEN": "hunter2!"}
+	if facts, err := run.Look(t.Context(), b, r.Key, "agent", "", nil); err != nil || facts.Memory {
+		t.Skipf("this login has a folder in memory: %+v, %v", facts, err)
+	}
+	if _, err := run.Start(t.Context(), b, r); !errors.As(err, &refused) || refused.Kind != run.NoMemory {
+		t.Errorf("%v", err)
+	}
+}

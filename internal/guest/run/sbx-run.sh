@@ -17,7 +17,10 @@ me=$(id -un)
 if [ "$(id -u)" = 0 ]; then
   state=/var/lib/sandbox/runs volatile=/run/sandbox/runs program=/usr/local/bin/sbx-run
 else
-  state=$HOME/.local/state/sandbox/runs volatile=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}/sandbox/runs program=$HOME/.local/bin/sbx-run
+  state=$HOME/.local/state/sandbox/runs program=$HOME/.local/bin/sbx-run
+  volatile=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}
+  [ -w "$volatile" ] || volatile=$HOME/.local/state # on disk: then there are no secrets
+  volatile=$volatile/sandbox/volatile
 fi
 segment=4194304 # bytes of a file of the log; the first and the last three are kept
 

@@ -28,6 +28,7 @@ import (
 type box struct {
 	t      *testing.T
 	engine engine.Engine
+	config guest.Config
 	pool   *guest.Pool
 	target guest.Target
 }
@@ -64,10 +65,11 @@ func newBoxOf(t *testing.T, disk int64) *box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := guest.NewPool(guest.Config{
+	config := guest.Config{
 		Auth:      guest.Auth{PrivateKey: string(pem.EncodeToMemory(block))},
 		ProxyJump: &guest.ProxyJump{Host: host, Port: n, HostKey: string(ssh.MarshalAuthorizedKey(node.HostKey()))},
-	})
+	}
+	pool, err := guest.NewPool(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func newBoxOf(t *testing.T, disk int64) *box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &box{t: t, engine: e, pool: pool, target: guest.Target{ID: "101", Name: "box", Address: "10.77.0.9"}}
+	b := &box{t: t, engine: e, config: config, pool: pool, target: guest.Target{ID: "101", Name: "box", Address: "10.77.0.9"}}
 	ready, err := pool.WaitReady(t.Context(), b.target)
 	if err != nil {
 		t.Fatal(err)
@@ -155,4 +157,19 @@ func (b *box) end(id string) run.State {
 			b.t.Fatalf("the run doesn't end: %+v\n%s", s, b.sh("ps -ef; ls -lR /var/lib/sandbox/runs /run/sandbox/runs; cat /var/lib/sandbox/runs/*/supervisor.log"))
 		}
 	}
+}
+
+// as is the box for another login.
+func (b *box) as(user string) *box {
+	b.t.Helper()
+	b.sh(`install -d -m 700 -o "$1" -g "$1" "/home/$1/.ssh"; cp /root/.ssh/authorized_keys "/home/$1/.ssh/"; chown -R "$1" "/home/$1/.ssh"`, user)
+	other := *b
+	other.config.Username = user
+	pool, err := guest.NewPool(other.config)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = pool.Close() })
+	other.pool = pool
+	return &other
 }
