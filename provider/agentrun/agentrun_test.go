@@ -294,7 +294,7 @@ func TestADetachedRunIsCompletedByARefresh(t *testing.T) {
 	if r.Get(t, "status") != "running" || p.Plan(t, r, config).Action() != "no-op" {
 		t.Errorf("after a refresh: %v, planned %s", r.Get(t, "status"), p.Plan(t, r, config).Action())
 	}
-	p.sh("touch /tmp/go; while [ -e /run/sandbox/runs/*/sleeper ]; do [ -e /run/sandbox/runs/*/end ] && break; sleep 0.02; done")
+	p.sh("touch /tmp/go; until [ -e /var/lib/sandbox/runs/*/end ]; do sleep 0.02; done")
 	protocoltest.NoErrors(t, p.Refresh(t, r))
 	if r.Get(t, "status") != "failed" || r.Get(t, "exit_code") != 4.0 || r.Get(t, "output_tail") != "[redacted]\n" || report(t, r).FinishedAt == nil {
 		t.Errorf("%v, %v, %q", r.Get(t, "status"), r.Get(t, "exit_code"), r.Get(t, "output_tail"))
