@@ -70,7 +70,7 @@ func (f *finishing) suspects(ctx context.Context) (all []*suspect, unseen []stri
 			all = append(all, &suspect{name: "DNS at " + at.String(), proto: "udp", at: at, forbidden: true})
 		}
 	}
-	return append(all, f.nodePorts(ctx)...), unseen
+	return append(all, f.nodePorts()...), unseen
 }
 
 // permits says whether the mode lets a connection out.
@@ -97,7 +97,7 @@ func (f *finishing) answersUs(ctx context.Context, s *suspect) bool {
 
 // nodePorts are the management ports of the node, at its own addresses and at the
 // container's gateway, which mostly is the node.
-func (f *finishing) nodePorts(ctx context.Context) []*suspect {
+func (f *finishing) nodePorts() []*suspect {
 	addresses := slices.Clone(f.wall.policy.Nodes)
 	for _, text := range []string{f.sandbox.Network.Gateway, f.sandbox.Network.Gateway6} {
 		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(addresses, a) {

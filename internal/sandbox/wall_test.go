@@ -200,7 +200,11 @@ func TestWindowStaysShutFromTheFirstInstant(t *testing.T) {
 	again := stopped.Clone()
 	again.Started = true
 	update("start", again)
-	moved := again.Clone()
+	again.RestartWhenNeeded = true
+	renamed := again.Clone()
+	renamed.Hostname = "early-2"
+	update("restart", renamed)
+	moved := renamed.Clone()
 	moved.NodeName = "pve2"
 	update("migration", moved)
 	if made.Node != "pve2" || made.Network.LinkDown {

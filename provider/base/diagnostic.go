@@ -108,12 +108,12 @@ func detail(err error) string {
 	return withCode(b.String(), code)
 }
 
-// withCode puts the code where it stands in every error: a last line of its own, which the guide "Errors" lists.
 // AddCoded adds an error that no error value stands for, with its code.
 func AddCoded(diags *diag.Diagnostics, summary, text string, code sandbox.Code) {
 	diags.AddError(summary, withCode(text, code))
 }
 
+// withCode puts the code where it stands in every error: a last line of its own, which the guide "Errors" lists.
 func withCode(text string, code sandbox.Code) string {
 	return fmt.Sprintf("%s\n\nError code %s.", text, code)
 }

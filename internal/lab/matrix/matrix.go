@@ -29,8 +29,10 @@ func (t Target) ReachedBy(mode string) bool {
 
 // The resolver that is pinned, by both versions, and what the allowlist names, at TCP port 443.
 const (
-	Resolver4, Resolver6 = "9.9.9.9", "2620:fe::fe"
-	Named4, Named6       = "151.101.2.132", "2a04:4e42::644"
+	Resolver4 = "9.9.9.9"
+	Resolver6 = "2620:fe::fe"
+	Named4    = "151.101.2.132"
+	Named6    = "2a04:4e42::644"
 )
 
 // places are tried by both IP versions, by TCP at their port and by UDP at 443; udp are the modes that let that out.
