@@ -10,7 +10,7 @@ data "sandbox_secrets" "agent" {
 }
 
 resource "sandbox_file" "netrc" {
-  container_id       = sandbox_container.example.id
+  container_id       = "100007"
   path               = "/run/netrc"
   content_wo         = "machine git.example.org login agent password ${ephemeral.sandbox_secrets.agent.values["GIT_TOKEN"]}\n"
   content_wo_version = data.sandbox_secrets.agent.version
