@@ -28,12 +28,12 @@ func mine(t *testing.T) string {
 func TestAnAgentOfOnesOwnRunsByItsDefinition(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.sh(`cat >/usr/local/bin/mine <<'E'
+	p.sh(`cat >/usr/bin/mine <<'E'
 #!/bin/sh
 if [ "$1" = --version ]; then echo "mine 1.2.3"; exit; fi
 echo "$1 $2 $3 $4 quiet=$MINE_QUIET key=${MINE_KEY:+there}"; cat "$5"
 E
-chmod 755 /usr/local/bin/mine`)
+chmod 755 /usr/bin/mine`)
 	r := p.run(values{"agent_definition": mine(t), "prompt": "do it\n", "model": "big", "secrets_wo": values{"MINE_KEY": "canary-4711"}, "secrets_wo_version": 1})
 	if got := r.Text(t, "output_tail"); got != "--once -m big -f quiet=1 key=there\ndo it\n" {
 		t.Errorf("output %q", got)

@@ -145,7 +145,7 @@ func coreAttributes() map[string]schema.Attribute {
 		},
 		"secrets_wo": schema.MapAttribute{
 			MarkdownDescription: "Variables for the run that are secret, such as an agent's API key. They stand in no state and no plan; they travel by SSH's standard input into a file in memory (tmpfs, mode 0600) and from there into the run's environment, " +
-				"and the file is removed at the run's end. A container that has no tmpfs gets none. Output and report have `[redacted]` in their place, in every common encoding. They are no part of what makes a run another one: see `secrets_wo_version`.",
+				"and the file is removed at the run's end. A container that has no tmpfs gets none. Output and report have `[redacted]` in their place, in every common encoding. A change by itself touches nothing: see `secrets_wo_version`.",
 			ElementType: types.StringType,
 			Optional:    true,
 			WriteOnly:   true,

@@ -119,7 +119,7 @@ func (r *missionResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			Validators: []validator.String{base.Duration()},
 		},
 		"secrets_wo": schema.MapAttribute{
-			MarkdownDescription: "Secret variables for all members, as in `sandbox_agent_run`: in memory only, in no state, taken out of all output.",
+			MarkdownDescription: "Secret variables for all members, as in `sandbox_agent_run`: in memory only, in no state, taken out of all output. A change by itself touches nothing: see `secrets_wo_version`.",
 			ElementType:         types.StringType, Optional: true, WriteOnly: true, Validators: variables(),
 		},
 		"secrets_wo_version": schema.Int64Attribute{
