@@ -48,6 +48,12 @@ variable "node_url" {
   description = "Where its archive is; {version} and {arch} are replaced."
 }
 
+variable "node_file" {
+  type        = string
+  default     = ""
+  description = "The archive on this machine instead, for a server that doesn't reach the publisher."
+}
+
 variable "node_sha256" {
   type        = string
   description = "The archive's SHA-256, from the publisher's SHASUMS256.txt."
@@ -65,6 +71,12 @@ variable "uv_url" {
   description = "Where its archive is."
 }
 
+variable "uv_file" {
+  type        = string
+  default     = ""
+  description = "The archive on this machine instead."
+}
+
 variable "uv_sha256" {
   type        = string
   description = "The archive's SHA-256."
@@ -80,6 +92,12 @@ variable "pypi_index" {
   type        = string
   default     = ""
   description = "A PyPI mirror; empty is PyPI's own."
+}
+
+variable "skip_packages" {
+  type        = bool
+  default     = false
+  description = "Leave packages alone, for a container that reaches no package mirror."
 }
 
 source "sandbox-lxc" "agents" {
@@ -105,7 +123,8 @@ build {
 
   # First the system, so that the agents' account is there.
   provisioner "sandbox-harden" {
-    profile = "standard" # nesting: the agents' own sandboxes need user namespaces
+    profile       = "standard" # nesting: the agents' own sandboxes need user namespaces
+    skip_packages = var.skip_packages
   }
 
   # Some of these are proprietary: they are installed from their publishers on your server, and not for passing on.
@@ -116,12 +135,14 @@ build {
 
     node {
       version = var.node_version
-      url     = var.node_url
+      url     = var.node_file == "" ? var.node_url : ""
+      file    = var.node_file
       sha256  = var.node_sha256
     }
     uv {
       version = var.uv_version
-      url     = var.uv_url
+      url     = var.uv_file == "" ? var.uv_url : ""
+      file    = var.uv_file
       sha256  = var.uv_sha256
     }
   }
