@@ -89,11 +89,15 @@ func Terraform(t testing.TB) string {
 	return binary(t, "tofu")
 }
 
+// builtIn is the folder of what Plugin has built.
+var builtIn string
+
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "packer-plugin-sandbox-")
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	module := "github.com/agentsandbox/terraform-provider-sandbox/packer/packer-plugin-sandbox"
 	path := filepath.Join(dir, "packer-plugin-sandbox")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-X "+module+"/version.VersionPrerelease= -X "+module+"/version.Version="+Version, "-o", path, ".")
@@ -116,8 +120,8 @@ func Plugin(t testing.TB) string {
 
 // Clean removes what Plugin has built; for TestMain.
 func Clean() {
-	if path, err := built(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
 	}
 }
 
