@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2016
 # Stands in for an agent: it reads its task from standard input, as `command` of sandbox_agent_run does. It mends one thing at a
 # time, the one that its task complains about last; so the tests send it back once.
 task=$(cat)

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Whole numbers, for the shell. Two of the three are wrong.
 
 add() { echo $(($1 - $2)); }

@@ -1,3 +1,4 @@
+# shellcheck shell=sh source=/dev/null
 . ./calc.sh
 
 failed=0
