@@ -143,8 +143,8 @@ func sayFailed(m *model, report *agentrun.Report, diags *diag.Diagnostics) {
 	if report.Reason != "" {
 		what += " (" + report.Reason + ")"
 	}
-	diags.AddError(fmt.Sprintf("The run of %s didn't succeed", m.thing()),
-		fmt.Sprintf("%s.%s\n\nThe object is tainted: the next apply starts a new attempt. With on_failure = \"record\" the result is kept instead.\n\nError code %s.", what, ending(report.OutputTail), sandbox.CodeRunFailed))
+	base.AddCoded(diags, fmt.Sprintf("The run of %s didn't succeed", m.thing()),
+		fmt.Sprintf("%s.%s\n\nThe object is tainted: the next apply starts a new attempt. With on_failure = \"record\" the result is kept instead.", what, ending(report.OutputTail)), sandbox.CodeRunFailed)
 }
 
 // ending is the end of a run's output, for a diagnostic.

@@ -84,8 +84,8 @@ func (r *missionResource) Create(ctx context.Context, req resource.CreateRequest
 	remember(ctx, resp.Private, &resp.Diagnostics, k)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	if outcome.Report.Status != agentrun.Succeeded && plan.OnFailure.ValueString() == failOnFailure {
-		resp.Diagnostics.AddError(fmt.Sprintf("The %s didn't succeed", plan.thing()), fmt.Sprintf(
-			"Its status is %q.%s\n\nThe object is tainted: the next apply starts a new mission. With on_failure = \"record\" the result is kept instead.\n\nError code %s.", outcome.Report.Status, members(outcome.Report), sandbox.CodeRunFailed))
+		base.AddCoded(&resp.Diagnostics, fmt.Sprintf("The %s didn't succeed", plan.thing()), fmt.Sprintf(
+			"Its status is %q.%s\n\nThe object is tainted: the next apply starts a new mission. With on_failure = \"record\" the result is kept instead.", outcome.Report.Status, members(outcome.Report)), sandbox.CodeRunFailed)
 	}
 }
 
