@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -377,6 +378,43 @@ func TestATemplateFileIsFetchedOnlyWithTheRightSum(t *testing.T) {
 	_, err = w.build(w.context(), w.templates(), s, sealedBy)
 	if err == nil || !strings.Contains(err.Error(), `takes no template files`) || !strings.Contains(err.Error(), "pvesm set") {
 		t.Errorf("a storage without that content: %v", err)
+	}
+}
+
+// An image is pulled by the node once; what its name means later is not looked up behind the builder's back.
+func TestAnImageIsPulledByTheNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lab.Options{})
+	var pulls atomic.Int32
+	registry := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/library/debian/manifests/13" {
+			http.NotFound(out, r)
+			return
+		}
+		pulls.Add(1)
+		_, _ = out.Write([]byte("{}"))
+	}))
+	t.Cleanup(registry.Close)
+	host := strings.TrimPrefix(registry.URL, "http://")
+	s := w.smallTemplate()
+	s.Source = sandbox.TemplateSource{Image: host + "/library/nothing:13", FileStorage: "local"}
+	if _, err := w.build(w.context(), w.templates(), s, sealedBy); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("an image that isn't there: %v", err)
+	}
+	if ready, rest := w.built(); len(ready)+len(rest) != 0 {
+		t.Errorf("left %v %v", ready, rest)
+	}
+	s.Source.Image = host + "/library/debian:13"
+	for n := range 2 {
+		if _, err := w.build(w.context(), w.templates(), s, sealedBy); err != nil {
+			t.Fatal(err)
+		}
+		if ready, rest := w.built(); len(ready) != n+1 || len(rest) != 0 {
+			t.Errorf("built %v, left %v", ready, rest)
+		}
+	}
+	if pulls.Load() != 1 {
+		t.Errorf("pulled %d times", pulls.Load())
 	}
 }
 

@@ -24,6 +24,7 @@ func (s *Server) routesStorage() {
 	s.route("DELETE", "/nodes/{node}/storage/{storage}/content/{volume}", s.contentDelete)
 	s.route("POST", "/nodes/{node}/storage/{storage}/upload", s.upload)
 	s.route("POST", "/nodes/{node}/storage/{storage}/download-url", s.downloadURL)
+	s.route("POST", "/nodes/{node}/storage/{storage}/oci-registry-pull", s.pullImage)
 }
 
 // nodesOf are the nodes on which a storage is to be found.
