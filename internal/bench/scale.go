@@ -7,12 +7,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/lab/control"
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 )
 
 // The lab of the area scale: 15 ms an answer, 0.3 s for a clone, 1.7 s for a start.
@@ -41,8 +44,7 @@ const (
 // resting is a fleet that has been made and doesn't run, which a refresh can't tell from one that does.
 const resting = `
 resource "sandbox_container" "c" {
-  # range() ends at 1,024.
-  for_each = toset(slice([for n in setproduct(range(10), range(500)) : format("bench-%04d", n[0] * 500 + n[1])], 0, var.size))
+  for_each = toset([for i in range(var.size) : format("bench-%04d", i)])
   hostname = each.key
   memory   = 128
   started  = false
@@ -99,7 +101,7 @@ func measureScale(ctx context.Context, log io.Writer, report func(Metric)) (err 
 		return err
 	}
 	for _, measure := range []func(context.Context, string, io.Writer, func(Metric)) error{
-		measureClaims, measureTemplates, measureCrowd, measureLargePool, measureRefresh,
+		measureClaims, measureTemplates, measureCrowd, measureReads, measureLargePool, measureRefresh,
 	} {
 		if err := measure(ctx, provider, log, report); err != nil {
 			return err
@@ -112,6 +114,14 @@ func measureScale(ctx context.Context, log io.Writer, report func(Metric)) (err 
 func scaleDelays() lab.Delays {
 	d := lab.Real()
 	d.CloneLinked = scaleClone
+	return d
+}
+
+// largeDelays are short, with a real server's status service, which looks every 10 s: a look at each of thousands takes
+// the lab a while.
+func largeDelays() lab.Delays {
+	d := lab.Fast()
+	d.StatLoop = lab.Real().StatLoop
 	return d
 }
 
@@ -140,9 +150,10 @@ func (s *stage) refreshCost(ctx context.Context, w planner, n int, options ...tf
 	return c, requests, err
 }
 
-// measureRefresh grows a fleet to 1,000 and 5,000 and refreshes it.
+// measureRefresh refreshes a fleet of 1,000, through the command line, which counts requests and connections, and by the
+// domain alone, which tells how long they take: for a fleet of 1,000 the command line itself takes minutes of CPU time.
 func measureRefresh(ctx context.Context, provider string, log io.Writer, report func(Metric)) (err error) {
-	s, err := newStage(ctx, provider, lab.Fast())
+	s, err := newStage(ctx, provider, largeDelays())
 	if err != nil {
 		return err
 	}
@@ -151,43 +162,112 @@ func measureRefresh(ctx context.Context, provider string, log io.Writer, report 
 	if err != nil {
 		return err
 	}
-	costs := map[int]cost{}
-	for _, n := range []int{scaleFleet, scaleLarge} {
-		began := time.Now()
-		if err := w.Apply(ctx, size(n), tfexec.Parallelism(4*parallelism)); err != nil {
-			return err
-		}
-		fmt.Fprintf(log, "%d made in %.0f s\n", n, time.Since(began).Seconds())
-		if err := s.slowly(ctx); err != nil {
-			return err
-		}
-		c, requests, err := s.refreshCost(ctx, w, n)
-		if err = errors.Join(err, s.lab.Control().Reset(ctx)); err != nil {
-			return err
-		}
-		costs[n] = c
-		_, polls := split(requests)
-		fmt.Fprintf(log, "refresh of %d: %d requests, %d polls, %d connections, %.1f s, provider %.2f s of CPU time and %d MiB\n",
-			n, c.requests, polls, c.connections, c.wall.Seconds(), c.cpu.Seconds(), c.memory>>20)
-		ideal := time.Duration(c.requests) * scaleLatency / parallelism
-		report(atMost(fmt.Sprintf("refresh_%d_requests", n), c.requests, n+1+len(s.target.Nodes)))
-		report(atMost(fmt.Sprintf("refresh_%d_polls", n), polls, 0))
-		report(atMost(fmt.Sprintf("refresh_%d_connections", n), c.connections, maxConnections))
-		report(ratioAtMost(fmt.Sprintf("refresh_%d_wall", n), c.wall.Seconds()/ideal.Seconds(), maxRefreshWall))
-		report(shown(fmt.Sprintf("refresh_%d_memory", n), fmt.Sprintf("%dMiB", c.memory>>20)))
-		report(shown(fmt.Sprintf("refresh_%d_cpu", n), fmt.Sprintf("%.2fs", c.cpu.Seconds())))
+	began := time.Now()
+	if err := w.Apply(ctx, size(scaleFleet), tfexec.Parallelism(4*parallelism)); err != nil {
+		return err
 	}
-	small, large := costs[scaleFleet], costs[scaleLarge]
-	if small.memory > 0 && small.cpu > 0 {
-		report(shown("growth_memory_5x", fmt.Sprintf("%.2f", float64(large.memory)/float64(small.memory))))
-		report(shown("growth_cpu_5x", fmt.Sprintf("%.2f", large.cpu.Seconds()/small.cpu.Seconds())))
+	fmt.Fprintf(log, "%d made in %.0f s\n", scaleFleet, time.Since(began).Seconds())
+	if err := s.slowly(ctx); err != nil {
+		return err
 	}
+	c, requests, err := s.refreshCost(ctx, w, scaleFleet)
+	if err = errors.Join(err, s.lab.Control().Reset(ctx)); err != nil {
+		return err
+	}
+	_, polls := split(requests)
+	fmt.Fprintf(log, "refresh of %d: %d requests, %d polls, %d connections, %.1f s, provider %.2f s of CPU time and %d MiB\n",
+		scaleFleet, c.requests, polls, c.connections, c.wall.Seconds(), c.cpu.Seconds(), c.memory>>20)
+	report(atMost("refresh_1000_requests", c.requests, scaleFleet+1+len(s.target.Nodes)))
+	report(atMost("refresh_1000_polls", polls, 0))
+	report(atMost("refresh_1000_connections", c.connections, maxConnections))
+	report(shown("refresh_1000_wall_terraform", fmt.Sprintf("%.1fs", c.wall.Seconds())))
+	report(shown("refresh_1000_memory", fmt.Sprintf("%dMiB", c.memory>>20)))
+	report(shown("refresh_1000_cpu", fmt.Sprintf("%.2fs", c.cpu.Seconds())))
 	return nil
 }
 
-// measureLargePool refreshes a pool of 1,000.
+// measureReads reads fleets of 1,000 and 5,000 as a refresh does, ten at a time.
+func measureReads(ctx context.Context, provider string, log io.Writer, report func(Metric)) (err error) {
+	s, err := newStage(ctx, provider, largeDelays())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	maker, done, err := s.runner()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	var refs []sandbox.Ref
+	walls := map[int]time.Duration{}
+	for _, n := range []int{scaleFleet, scaleLarge} {
+		began := time.Now()
+		if refs, err = s.grow(ctx, maker, refs, n); err != nil {
+			return err
+		}
+		fmt.Fprintf(log, "%d made in %.0f s\n", n, time.Since(began).Seconds())
+		wall, requests, err := s.readAll(ctx, refs)
+		if err != nil {
+			return err
+		}
+		walls[n] = wall
+		ideal := time.Duration(requests) * scaleLatency / parallelism
+		fmt.Fprintf(log, "read of %d: %d requests in %.2f s\n", n, requests, wall.Seconds())
+		report(atMost(fmt.Sprintf("read_%d_requests", n), requests, n+1+len(s.target.Nodes)))
+		report(ratioAtMost(fmt.Sprintf("refresh_%d_wall", n), wall.Seconds()/ideal.Seconds(), maxRefreshWall))
+	}
+	report(shown("growth_wall_5x", fmt.Sprintf("%.2f", walls[scaleLarge].Seconds()/walls[scaleFleet].Seconds())))
+	return nil
+}
+
+// grow makes a fleet as large as n.
+func (s *stage) grow(ctx context.Context, maker *sandbox.Manager, refs []sandbox.Ref, n int) ([]sandbox.Ref, error) {
+	var group errgroup.Group
+	group.SetLimit(4 * parallelism)
+	var mu sync.Mutex
+	for i := len(refs); i < n; i++ {
+		group.Go(func() error {
+			spec := fast(fmt.Sprintf("read-%d", i), s.target.TemplateID)
+			spec.Started, spec.WaitFor = false, sandbox.WaitForNone
+			out, err := maker.Create(ctx, spec, nil)
+			mu.Lock()
+			defer mu.Unlock()
+			refs = append(refs, out.Sandbox.Ref)
+			return err
+		})
+	}
+	err := group.Wait()
+	return refs, err
+}
+
+// readAll is a run that reads all, and nothing else.
+func (s *stage) readAll(ctx context.Context, refs []sandbox.Ref) (wall time.Duration, requests int, err error) {
+	reader, done, err := s.runner()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if err := errors.Join(s.slowly(ctx), s.resetRequests(ctx)); err != nil {
+		return 0, 0, err
+	}
+	var group errgroup.Group
+	group.SetLimit(parallelism)
+	began := time.Now()
+	for _, ref := range refs {
+		group.Go(func() error {
+			_, err := reader.Read(ctx, sandbox.Prior{Ref: ref})
+			return err
+		})
+	}
+	err = group.Wait()
+	wall = time.Since(began)
+	list, _, listErr := s.requests(ctx)
+	return wall, len(list), errors.Join(err, listErr, s.lab.Control().Reset(ctx))
+}
+
+// measureLargePool refreshes a pool of 1,000, and of 5,000 for how what the provider uses grows.
 func measureLargePool(ctx context.Context, provider string, log io.Writer, report func(Metric)) (err error) {
-	s, err := newStage(ctx, provider, lab.Fast())
+	s, err := newStage(ctx, provider, largeDelays())
 	if err != nil {
 		return err
 	}
@@ -198,18 +278,28 @@ func measureLargePool(ctx context.Context, provider string, log io.Writer, repor
 	}
 	template := tfexec.Var(fmt.Sprintf("templates=[%d]", s.target.TemplateID))
 	none := tfexec.Var("wait_for=none")
-	began := time.Now()
-	if err := w.Apply(ctx, size(scaleFleet), template, none); err != nil {
-		return err
+	costs := map[int]cost{}
+	for _, n := range []int{scaleFleet, scaleLarge} {
+		began := time.Now()
+		if err := w.Apply(ctx, size(n), template, none); err != nil {
+			return err
+		}
+		fmt.Fprintf(log, "a pool of %d made in %.0f s\n", n, time.Since(began).Seconds())
+		c, requests, err := s.refreshCost(ctx, w, n, template, none)
+		if err != nil {
+			return err
+		}
+		costs[n] = c
+		fmt.Fprintf(log, "refresh of a pool of %d: %s; provider %.2f s of CPU time and %d MiB\n", n, describe(requests), c.cpu.Seconds(), c.memory>>20)
+		report(atMost(fmt.Sprintf("pool_%d_requests", n), c.requests, maxPoolRequests))
+		report(shown(fmt.Sprintf("pool_%d_memory", n), fmt.Sprintf("%dMiB", c.memory>>20)))
+		report(shown(fmt.Sprintf("pool_%d_cpu", n), fmt.Sprintf("%.2fs", c.cpu.Seconds())))
 	}
-	fmt.Fprintf(log, "a pool of %d made in %.0f s\n", scaleFleet, time.Since(began).Seconds())
-	c, requests, err := s.refreshCost(ctx, w, scaleFleet, template, none)
-	if err != nil {
-		return err
+	small, large := costs[scaleFleet], costs[scaleLarge]
+	if small.memory > 0 && small.cpu > 0 {
+		report(shown("growth_memory_5x", fmt.Sprintf("%.2f", float64(large.memory)/float64(small.memory))))
+		report(shown("growth_cpu_5x", fmt.Sprintf("%.2f", large.cpu.Seconds()/small.cpu.Seconds())))
 	}
-	fmt.Fprintf(log, "refresh of a pool of %d: %s; provider %.2f s of CPU time and %d MiB\n", scaleFleet, describe(requests), c.cpu.Seconds(), c.memory>>20)
-	report(atMost("pool_1000_requests", c.requests, maxPoolRequests))
-	report(shown("pool_1000_memory", fmt.Sprintf("%dMiB", c.memory>>20)))
 	return nil
 }
 
@@ -277,10 +367,7 @@ func measureCrowd(ctx context.Context, provider string, log io.Writer, report fu
 }
 
 func refreshBeside(ctx context.Context, provider string, crowd int, log io.Writer) (c cost, err error) {
-	// With a real server's status service, which looks every 10 s: a look at each of 10,000 takes the lab a while.
-	delays := lab.Fast()
-	delays.StatLoop = lab.Real().StatLoop
-	s, err := newStageWith(ctx, provider, lab.Options{Delays: delays, Crowd: crowd})
+	s, err := newStageWith(ctx, provider, lab.Options{Delays: largeDelays(), Crowd: crowd})
 	if err != nil {
 		return c, err
 	}
