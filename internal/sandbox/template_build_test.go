@@ -76,7 +76,11 @@ func (w *world) build(ctx context.Context, p *process, spec sandbox.TemplateSpec
 	if _, err := b.Verify(ctx, sandbox.VerifySpec{Before: sandbox.ParseIdentity(before)}); err != nil {
 		return b, err
 	}
-	m := manifest.Manifest{BuildID: b.BuildID(), Name: spec.Name, BuiltAt: time.Now(), Source: manifest.Source{Kind: spec.Source.Kind(), Reference: spec.Source.Reference()}}
+	builtAt, err := time.Parse("20060102T150405Z", b.BuildID()) // by the process's own clock
+	if err != nil {
+		return b, err
+	}
+	m := manifest.Manifest{BuildID: b.BuildID(), Name: spec.Name, BuiltAt: builtAt, Source: manifest.Source{Kind: spec.Source.Kind(), Reference: spec.Source.Reference()}}
 	file, err := m.Render()
 	if err != nil {
 		return b, err

@@ -240,7 +240,7 @@ func (b *TemplateBuild) Prune(ctx context.Context) ([]int, error) {
 				ours = append(ours, g.Template)
 			}
 		}
-		slices.SortFunc(ours, func(x, y Template) int { return y.Summary.BuiltAt.Compare(x.Summary.BuiltAt) })
+		slices.SortFunc(ours, newestFirst)
 		if kept := b.spec.Keep - 1; len(ours) > kept { // one is the new template
 			old = append(old, ours[kept:]...)
 		}

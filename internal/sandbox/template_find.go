@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,19 +120,7 @@ func FindTemplates(ctx context.Context, client *pve.Client, filter TemplateFilte
 	if failed != nil {
 		return nil, &Error{Op: "find", What: "read the templates' configurations", Err: failed}
 	}
-	slices.SortFunc(found, func(a, b Template) int {
-		if a.Summary != nil && b.Summary != nil {
-			if c := b.Summary.BuiltAt.Compare(a.Summary.BuiltAt); c != 0 {
-				return c
-			}
-		} else if (a.Summary == nil) != (b.Summary == nil) {
-			if a.Summary != nil {
-				return -1
-			}
-			return 1
-		}
-		return b.VMID - a.VMID
-	})
+	slices.SortFunc(found, newestFirst)
 	return found, nil
 }
 
@@ -180,4 +169,18 @@ func templateOf(g pve.FleetGuest, cfg *pve.LXCConfig) Template {
 		}
 	}
 	return t
+}
+
+// newestFirst orders templates by when they were built; those that don't say it come last. Two of one second are told apart
+// by their builds, then by their ids.
+func newestFirst(a, b Template) int {
+	switch {
+	case a.Summary == nil && b.Summary == nil:
+		return cmp.Compare(b.VMID, a.VMID)
+	case a.Summary == nil:
+		return 1
+	case b.Summary == nil:
+		return -1
+	}
+	return cmp.Or(b.Summary.BuiltAt.Compare(a.Summary.BuiltAt), strings.Compare(b.Summary.BuildID, a.Summary.BuildID), cmp.Compare(b.VMID, a.VMID))
 }
