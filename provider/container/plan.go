@@ -58,6 +58,9 @@ func (r *containerResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 		changed = changed || forced
 		if changed {
 			planComputed(ctx, &resp.Diagnostics, &plan, state)
+			if recall[bool](ctx, req.Private, &resp.Diagnostics, keyUnfinished) {
+				plan.forgetUnread(&config, state)
+			}
 		}
 	}
 	if resp.Diagnostics.HasError() {
@@ -254,9 +257,6 @@ func planComputed(ctx context.Context, diags *diag.Diagnostics, plan, state *Mod
 	if login := as[sshModel](ctx, diags, state.SSH); plan.IPv4Address.IsUnknown() || login.HostKey.IsNull() {
 		plan.SSH = types.ObjectUnknown(sshTypes)
 	}
-	if state.Disk.ValueFloat64() == 0 && plan.Disk.Equal(state.Disk) {
-		plan.Disk = types.Float64Unknown() // it was read while it was being cloned, and had no disk yet
-	}
 	plan.Status = types.StringUnknown()
 	plan.planLease()
 }
@@ -313,4 +313,25 @@ func (r *containerResource) checkServer(ctx context.Context, plan *Model, spec s
 		return r.Data.Manager.CheckClaimServer(ctx, spec)
 	}
 	return r.Data.Manager.CheckServer(ctx, spec, before)
+}
+
+// forgetUnread: a container that was read while it was being cloned had not yet all that its template gives it. What the
+// configuration leaves to the template is known when the creation has been finished.
+func (m *Model) forgetUnread(config, state *Model) {
+	if config.Storage.IsNull() && state.Storage.IsNull() {
+		m.Storage = types.StringUnknown()
+	}
+	for _, number := range []struct{ plan, config *types.Int64 }{{&m.Cores, &config.Cores}, {&m.CPUUnits, &config.CPUUnits}, {&m.Memory, &config.Memory}, {&m.Swap, &config.Swap}} {
+		if number.config.IsNull() {
+			*number.plan = types.Int64Unknown()
+		}
+	}
+	for _, number := range []struct{ plan, config *types.Float64 }{{&m.CPULimit, &config.CPULimit}, {&m.Disk, &config.Disk}} {
+		if number.config.IsNull() {
+			*number.plan = types.Float64Unknown()
+		}
+	}
+	if config.Nesting.IsNull() {
+		m.Nesting = types.BoolUnknown()
+	}
 }
