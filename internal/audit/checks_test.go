@@ -89,7 +89,7 @@ var weaknesses = []struct {
 	}, "systemd-timesyncd.service"},
 	{"G9.4", "an old upgrade", false, func(f *fixture) { f.edit("etc/sandbox/harden.json", "2026-12-01T07", "2026-09-01T07") }, "days ago"},
 	{"G9.4", "packages that stayed behind", false, func(f *fixture) { f.edit("etc/sandbox/harden.json", `"upgradable":0`, `"upgradable":3`) }, "3 packages"},
-	{"G9.5", "sources of another release", false, func(f *fixture) { f.edit("etc/apt/sources.list", "debian bookworm main", "debian bullseye main") }, "bullseye of http://deb.debian.org/debian is not bookworm"},
+	{"G9.5", "sources of another release", false, func(f *fixture) { f.edit("etc/apt/sources.list", "debian bookworm main", "debian bullseye main") }, "bullseye of http://mirror.example.org/debian is not bookworm"},
 	{"G10", "a timer of apt", false, func(f *fixture) { delete(f.files, "etc/systemd/system/apt-daily.timer") }, "apt-daily.timer"},
 	{"G11", "udev", false, func(f *fixture) { f.put("usr/lib/systemd/system/systemd-udevd.service", "[Unit]\n") }, "systemd-udevd.service"},
 	{"G12.1", "su is setuid", false, func(f *fixture) { f.put("usr/bin/su", "ELF", 0o755|fs.ModeSetuid) }, "/usr/bin/su 4755 0:0"},
@@ -111,9 +111,9 @@ var weaknesses = []struct {
 		f.put("home/agent/.ssh/id_ed25519", "-----BEGIN OPENSSH PRIVATE "+"KEY-----\n", 0o600)
 	}, "id_ed25519 line 1: private key"},
 	{"G13.2", "a login of Codex", false, func(f *fixture) { f.put("home/agent/.codex/auth.json", "{}", 0o600) }, "login of Codex"},
-	{"G13.2", "a token of npm", false, func(f *fixture) { f.put("root/.npmrc", "//registry.npmjs.org/:_auth"+"Token=aabbccddeeff0011\n") }, "npm token"},
+	{"G13.2", "a token of npm", false, func(f *fixture) { f.put("root/.npmrc", "//npm.corp.internal/:_auth"+"Token=aabbccddeeff0011\n") }, "npm token"},
 	{"G14", "core dumps", false, func(f *fixture) { delete(f.files, "etc/systemd/coredump.conf.d/sandbox.conf") }, "no Storage=none"},
-	{"G15", "package lists", false, func(f *fixture) { f.put("var/lib/apt/lists/deb.debian.org_dists", "x") }, "/var/lib/apt/lists: 1 files"},
+	{"G15", "package lists", false, func(f *fixture) { f.put("var/lib/apt/lists/mirror.example.org_dists", "x") }, "/var/lib/apt/lists: 1 files"},
 	{"G15", "a history", false, func(f *fixture) { f.put("root/.bash_history", "ls\n") }, "/root/.bash_history"},
 	{"G16", "an agent that can change itself", false, func(f *fixture) {
 		f.put("etc/sandbox/template.json", goodManifest)

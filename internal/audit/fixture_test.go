@@ -64,7 +64,7 @@ func goodTemplate(t *testing.T) *fixture {
 	f.put("etc/group", "root:x:0:\nsudo:x:27:\nagent:x:1000:\n")
 	f.put("etc/shadow", "root:*:20000::::::\ndaemon:*:20000::::::\nagent:!:20000::::::\n", 0o640)
 	f.put("etc/os-release", "ID=debian\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm\n")
-	f.put("etc/apt/sources.list", "deb http://deb.debian.org/debian bookworm main\ndeb [arch=amd64 signed-by=/x] http://deb.debian.org/debian-security bookworm-security main\n")
+	f.put("etc/apt/sources.list", "deb http://mirror.example.org/debian bookworm main\ndeb [arch=amd64 signed-by=/x] http://mirror.example.org/debian-security bookworm-security main\n")
 	f.put("var/lib/dpkg/status", "Package: openssh-server\nStatus: install ok installed\nVersion: 1:9.2\n\nPackage: postfix\nStatus: deinstall ok config-files\nVersion: 3\n")
 	f.put("etc/machine-id", "uninitialized\n", 0o444)
 	f.put("etc/sandbox/harden.json", `{"version":1,"profile":"standard","upgraded_at":"2026-12-01T07:00:00Z","upgradable":0}`)

@@ -105,7 +105,7 @@ func TestAWorkingCopyInALabGuestBelongsToTheRunsUser(t *testing.T) {
 	g := newGuest(t)
 	source := t.TempDir()
 	put(t, source, files{"a.txt": "1\n", "run*": "#!/bin/sh\n", "d/b": "b\n", "l@": "d/b", "gone": "g\n"})
-	for name, dir := range map[string]string{"in the home": "/home/agent/work", "elsewhere": "/work/deep"} {
+	for name, dir := range map[string]string{"in the home": "/home/agent/work", "elsewhere": "/srv/deep"} {
 		t.Run(name, func(t *testing.T) {
 			p := Place{Guest: g, User: "agent", Dir: dir, State: filepath.Dir(dir) + "/.work.sandbox"}
 			send(t, p, source)
