@@ -518,6 +518,7 @@ func TestANodeThatGoesAwayInTheMiddleIsOneErrorAndKeepsWhatIsMade(t *testing.T) 
 	if _, err := w.lab.Control().WaitHeld(context.Background(), id, 1, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
+	w.untilReady(1) // else nothing is there that could be kept
 	if err := w.lab.Control().NodeAway(w.context(), "pve1", true); err != nil {
 		t.Fatal(err)
 	}
@@ -540,6 +541,32 @@ func TestANodeThatGoesAwayInTheMiddleIsOneErrorAndKeepsWhatIsMade(t *testing.T) 
 	w.full(w.updatePool(w.process(), r.pool, spec), 6)
 	if left := w.marked(); len(left) != 6 {
 		t.Errorf("on the server %v", left)
+	}
+}
+
+// untilReady waits until so many of the guests on the server say of themselves that they are complete.
+func (w *world) untilReady(n int) {
+	w.t.Helper()
+	ctx := w.context()
+	for {
+		dump, err := w.lab.Control().Dump(ctx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ready := 0
+		for _, g := range dump.Guests {
+			if _, marker := sandbox.SplitDescription(g.Config["description"]); marker != nil && marker.VMID == g.VMID && marker.Phase == sandbox.PhaseReady {
+				ready++
+			}
+		}
+		if ready >= n {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("only %d guests are ready", ready)
+		case <-time.After(5 * time.Millisecond): // between looks; a dump asks the lab, not the server
+		}
 	}
 }
 
