@@ -93,9 +93,5 @@ func becoming(user string) string {
 		`else exec su -s /bin/sh ` + user + ` -c '` + wrapper + `'; fi`
 }
 
-// quote makes one shell word of any text without NUL, on one line. Single
-// quotes go into double ones, not behind a backslash: mvdan.cc/sh, which
-// simulated guests use, keeps that backslash in an assignment.
-func quote(text string) string {
-	return "'" + strings.NewReplacer("'", `'"'"'`, "\n", `'"$__n"'`).Replace(text) + "'"
-}
+// quote is Quote on one line: a line break becomes a variable.
+func quote(text string) string { return strings.ReplaceAll(Quote(text), "\n", `'"$__n"'`) }

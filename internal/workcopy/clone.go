@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 )
 
 // Cloned is what a clone gave.
@@ -90,7 +92,7 @@ func Clone(ctx context.Context, p Place, repo Repo) (Cloned, error) {
 	delete(env, "GIT_CONFIG_NOSYSTEM")
 	clean := "GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 git"
 	for _, setting := range cleanGit {
-		clean += " -c " + quote(setting)
+		clean += " -c " + guest.Quote(setting)
 	}
 	out, err := p.run(ctx, call{
 		verb: "clone the repository", script: strings.Replace(cloneScript, "%CLEAN%", clean, 1), env: env, limit: 4 << 10,

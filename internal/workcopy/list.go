@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 )
 
 // kind is what a guest says a name is.
@@ -41,7 +43,7 @@ up=$top; while up=${up%/*}; [ "$up" != . ]; do [ ! -h "$up" ] || exit 0; done
 	if len(prune) > 0 {
 		var names []string
 		for _, name := range prune {
-			names = append(names, "-name "+quote(name))
+			names = append(names, "-name "+guest.Quote(name))
 		}
 		not = `\( ` + strings.Join(names, " -o ") + ` \) -prune -o `
 	}
@@ -91,9 +93,6 @@ func (l listing) names(kinds ...kind) []string {
 	slices.Sort(names)
 	return names
 }
-
-// quote makes one word of a shell of any text.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 
 // hashes asks the guest for the SHA-256 of files of a folder. A file that went away or can't be read has none.
 func (p Place) hashes(ctx context.Context, verb, dir string, names []string) (map[string]string, error) {

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 )
 
 // Push says where changes go, and as what.
@@ -152,7 +154,7 @@ func (g *hostGit) serveKey(dir string, c Credentials) error {
 	}()
 	g.env["SSH_AUTH_SOCK"] = socket
 	g.env["GIT_SSH_COMMAND"] = fmt.Sprintf("ssh -F /dev/null -o IdentityAgent=%s -o IdentityFile=/dev/null -o UserKnownHostsFile=%s -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes -o BatchMode=yes",
-		quote(socket), quote(hosts))
+		guest.Quote(socket), guest.Quote(hosts))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/agents"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var _ datasource.DataSource = (*agentsDataSource)(nil)
@@ -143,7 +144,7 @@ func (d *agentsDataSource) Read(ctx context.Context, req datasource.ReadRequest,
 		domains = append(domains, a.EgressDomains...)
 	}
 	slices.Sort(domains)
-	m.EgressDomains = textList(slices.Compact(domains))
+	m.EgressDomains = value.TextList(slices.Compact(domains))
 	m.Agents = types.MapValueMust(types.ObjectType{AttrTypes: agentTypes}, objects)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
@@ -160,29 +161,14 @@ func object(a agents.Agent) attr.Value {
 	}
 	return types.ObjectValueMust(agentTypes, map[string]attr.Value{
 		"title": types.StringValue(a.Title), "homepage": types.StringValue(a.Homepage), "source": types.StringValue(string(a.Source.Kind)),
-		"package": orNull(a.Source.Package), "version": orNull(a.Source.Version),
-		"binary": types.StringValue(a.Binary), "command": textList(command.Argv), "environment": types.MapValueMust(types.StringType, environment),
+		"package": value.TextOrNull(a.Source.Package), "version": value.TextOrNull(a.Source.Version),
+		"binary": types.StringValue(a.Binary), "command": value.TextList(command.Argv), "environment": types.MapValueMust(types.StringType, environment),
 		"prompt_via":  types.StringValue(string(a.Headless.PromptVia)),
-		"keys_any_of": textList(a.Keys.AnyOf), "keys_all_of": textList(a.Keys.AllOf), "keys_optional": textList(a.Keys.Optional),
+		"keys_any_of": value.TextList(a.Keys.AnyOf), "keys_all_of": value.TextList(a.Keys.AllOf), "keys_optional": value.TextList(a.Keys.Optional),
 		"refuses_root": types.BoolValue(a.RefusesRoot),
-		"node_version": orNull(a.Needs.Node), "python_version": orNull(a.Needs.Python), "python_version_below": orNull(a.Needs.PythonBelow),
-		"commands": textList(a.Needs.Commands), "user_namespaces": types.BoolValue(a.Needs.UserNamespaces),
-		"state_dirs": textList(a.StateDirs), "egress_domains": textList(a.EgressDomains),
-		"license": orNull(a.Licence.Name), "redistributable": types.BoolValue(a.Licence.Redistributable), "size": size, "notes": orNull(a.Notes),
+		"node_version": value.TextOrNull(a.Needs.Node), "python_version": value.TextOrNull(a.Needs.Python), "python_version_below": value.TextOrNull(a.Needs.PythonBelow),
+		"commands": value.TextList(a.Needs.Commands), "user_namespaces": types.BoolValue(a.Needs.UserNamespaces),
+		"state_dirs": value.TextList(a.StateDirs), "egress_domains": value.TextList(a.EgressDomains),
+		"license": value.TextOrNull(a.Licence.Name), "redistributable": types.BoolValue(a.Licence.Redistributable), "size": size, "notes": value.TextOrNull(a.Notes),
 	})
-}
-
-func orNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
-}
-
-func textList(list []string) types.List {
-	values := make([]attr.Value, len(list))
-	for i, s := range list {
-		values[i] = types.StringValue(s)
-	}
-	return types.ListValueMust(types.StringType, values)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/audit/format"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var _ datasource.DataSourceWithConfigure = (*auditDataSource)(nil)
@@ -183,12 +184,12 @@ func (m *model) fill(a sandbox.Audited) error {
 	m.Profile, m.Stage = types.StringValue(string(a.Profile)), types.StringValue(string(a.Stage))
 	m.Score, m.Grade = types.Int64Value(int64(a.Score)), types.StringValue(string(a.Grade))
 	m.Passed = types.Int64Value(int64(a.Count(audit.Passed)))
-	m.Failed, m.Unknown = texts(a.IDs(audit.Failed)), texts(a.IDs(audit.Unknown))
+	m.Failed, m.Unknown = value.TextList(a.IDs(audit.Failed)), value.TextList(a.IDs(audit.Unknown))
 	var caps []string
 	for _, c := range a.Caps {
 		caps = append(caps, c.ID)
 	}
-	m.Caps = texts(caps)
+	m.Caps = value.TextList(caps)
 	findings := make([]attr.Value, 0, len(a.Findings))
 	for _, f := range a.Findings {
 		remedy := types.StringNull()
@@ -198,7 +199,7 @@ func (m *model) fill(a sandbox.Audited) error {
 		findings = append(findings, types.ObjectValueMust(findingTypes, map[string]attr.Value{
 			"id": types.StringValue(f.ID), "title": types.StringValue(f.Title), "group": types.StringValue(f.Group),
 			"severity": types.StringValue(string(f.Severity)), "status": types.StringValue(string(f.Status)),
-			"verified_by": types.StringValue(f.VerifiedBy), "evidence": texts(f.Evidence), "remedy": remedy,
+			"verified_by": types.StringValue(f.VerifiedBy), "evidence": value.TextList(f.Evidence), "remedy": remedy,
 		}))
 	}
 	m.Findings = types.ListValueMust(types.ObjectType{AttrTypes: findingTypes}, findings)
@@ -208,12 +209,4 @@ func (m *model) fill(a sandbox.Audited) error {
 	}
 	m.Report = types.StringValue(report.String())
 	return nil
-}
-
-func texts(list []string) types.List {
-	values := make([]attr.Value, len(list))
-	for i, s := range list {
-		values[i] = types.StringValue(s)
-	}
-	return types.ListValueMust(types.StringType, values)
 }

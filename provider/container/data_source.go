@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var _ datasource.DataSourceWithConfigure = (*containersDataSource)(nil)
@@ -134,24 +135,24 @@ func listed(s sandbox.Sandbox) types.Object {
 		end = types.StringValue(s.ExpiresAt.Format(time.RFC3339))
 	}
 	if s.Marker != nil {
-		kind = textOrNull(string(s.Marker.Kind))
+		kind = value.TextOrNull(string(s.Marker.Kind))
 		unfinished = s.Marker.Phase == sandbox.PhaseCreating
 	}
 	return types.ObjectValueMust(listedTypes, map[string]attr.Value{
 		"id":           types.StringValue(strconv.Itoa(s.VMID)),
 		"vmid":         types.Int64Value(int64(s.VMID)),
-		"hostname":     textOrNull(s.Hostname),
-		"node_name":    textOrNull(s.Node),
-		"pool_id":      textOrNull(s.PoolID),
-		"owner":        textOrNull(s.Owner),
-		"claim":        textOrNull(s.Claim),
+		"hostname":     value.TextOrNull(s.Hostname),
+		"node_name":    value.TextOrNull(s.Node),
+		"pool_id":      value.TextOrNull(s.PoolID),
+		"owner":        value.TextOrNull(s.Owner),
+		"claim":        value.TextOrNull(s.Claim),
 		"kind":         kind,
 		"unfinished":   types.BoolValue(unfinished),
 		"expires_at":   end,
 		"expired":      types.BoolValue(s.Expired()),
 		"keepalive":    types.BoolValue(s.Lease != nil && s.Lease.Keepalive),
 		"status":       types.StringValue(string(s.Status)),
-		"tags":         textList(s.Tags),
+		"tags":         value.TextList(s.Tags),
 		"template_id":  numberOrNull(s.Source.TemplateID),
 		"ipv4_address": addressOrNull(s.IPv4),
 	})

@@ -24,7 +24,7 @@ func (m *Model) fill(s sandbox.Sandbox) {
 	m.fillSource(s)
 
 	m.Hostname = types.StringValue(s.Hostname)
-	m.PoolID = textOrNull(s.PoolID)
+	m.PoolID = value.TextOrNull(s.PoolID)
 	m.Cores = pointerOrNull(s.Cores)
 	m.CPULimit = types.Float64Value(s.CPULimit)
 	m.CPUUnits = numberOrNull(s.CPUUnits)
@@ -51,7 +51,7 @@ func (m *Model) fill(s sandbox.Sandbox) {
 	case sandbox.StatusStopped:
 		// A container that its node is about to start is as good as started.
 		m.Started = types.BoolValue(s.PendingAutostart)
-		if s.Expired() && known(started) {
+		if s.Expired() && value.Known(started) {
 			// The end of its lease has stopped it, and nothing starts it before it is renewed.
 			m.Started = started
 		}
@@ -63,7 +63,7 @@ func (m *Model) fill(s sandbox.Sandbox) {
 			"username": types.StringValue(s.SSH.Username),
 			"host":     types.StringValue(s.SSH.Host),
 			"port":     types.Int64Value(int64(s.SSH.Port)),
-			"host_key": textOrNull(s.SSH.HostKey),
+			"host_key": value.TextOrNull(s.SSH.HostKey),
 		})
 	}
 	m.fillPosture(s.Posture)
@@ -76,12 +76,12 @@ func (m *Model) fill(s sandbox.Sandbox) {
 func (m *Model) fillSource(s sandbox.Sandbox) {
 	switch {
 	case s.Source == (sandbox.Source{}):
-	case m.claims() && known(m.TemplateID):
+	case m.claims() && value.Known(m.TemplateID):
 		// What an empty pool's clone would be made from: the configuration's, not the member's.
 	default:
 		m.TemplateID = numberOrNull(s.Source.TemplateID)
-		m.TemplateFileID = textOrNull(s.Source.TemplateFileID)
-		m.RestoreFrom = textOrNull(s.Source.RestoreFrom)
+		m.TemplateFileID = value.TextOrNull(s.Source.TemplateFileID)
+		m.RestoreFrom = value.TextOrNull(s.Source.RestoreFrom)
 	}
 	keepUnlessSaid(&m.Storage, s.Storage)
 }
@@ -93,7 +93,7 @@ func (m *Model) fillTexts(s sandbox.Sandbox) {
 			m.Description = value.DescriptionType.Known(s.Description)
 		}
 	}
-	if said := value.NewTags(s.Tags); !known(m.Tags) || !m.Tags.Same(said) {
+	if said := value.NewTags(s.Tags); !value.Known(m.Tags) || !m.Tags.Same(said) {
 		m.Tags = value.NullTags()
 		if len(s.Tags) > 0 {
 			m.Tags = said
@@ -103,7 +103,7 @@ func (m *Model) fillTexts(s sandbox.Sandbox) {
 
 // sameText tells whether the model's description is the server's already; null and "" are kept apart only here.
 func sameText(v value.String, said string) bool {
-	if !known(v) {
+	if !value.Known(v) {
 		return v.IsNull() && said == ""
 	}
 	return value.Unix(v.ValueString()) == said
@@ -112,7 +112,7 @@ func sameText(v value.String, said string) bool {
 func (m *Model) fillStartup(s *sandbox.Startup) {
 	if s == nil {
 		s = &sandbox.Startup{}
-		if !known(m.Startup) {
+		if !value.Known(m.Startup) {
 			m.Startup = types.ObjectNull(startupTypes)
 			return
 		}
@@ -125,18 +125,18 @@ func (m *Model) fillStartup(s *sandbox.Startup) {
 }
 
 func (m *Model) fillDNS(s sandbox.DNS) {
-	if len(s.Servers) == 0 && s.Domain == "" && !known(m.DNS) {
+	if len(s.Servers) == 0 && s.Domain == "" && !value.Known(m.DNS) {
 		m.DNS = types.ObjectNull(dnsTypes)
 		return
 	}
 	servers := types.ListNull(types.StringType)
 	before, _ := m.DNS.Attributes()["servers"].(types.List)
-	if len(s.Servers) > 0 || known(m.DNS) && known(before) {
-		servers = textList(s.Servers)
+	if len(s.Servers) > 0 || value.Known(m.DNS) && value.Known(before) {
+		servers = value.TextList(s.Servers)
 	}
 	m.DNS = types.ObjectValueMust(dnsTypes, map[string]attr.Value{
 		"servers": servers,
-		"domain":  textOrNull(s.Domain),
+		"domain":  value.TextOrNull(s.Domain),
 	})
 }
 
@@ -144,12 +144,12 @@ func (m *Model) fillNetwork(s sandbox.NetworkState) {
 	before := m.Network.Attributes()
 	ipv4 := s.IPv4
 	// An address that the range would give too is "auto" to the domain; one that was written out stays written out.
-	if said, ok := before["ipv4"].(value.String); ok && known(said) && s.IPv4CIDR != "" &&
+	if said, ok := before["ipv4"].(value.String); ok && value.Known(said) && s.IPv4CIDR != "" &&
 		said.Same(value.AddressType.Known(s.IPv4CIDR)) {
 		ipv4 = s.IPv4CIDR
 	}
 	m.Network = types.ObjectValueMust(networkTypes, map[string]attr.Value{
-		"bridge":      textOrNull(s.Bridge),
+		"bridge":      value.TextOrNull(s.Bridge),
 		"vlan_id":     numberOrNull(s.VLANID),
 		"mtu":         numberOrNull(s.MTU),
 		"rate_limit":  rateOrNull(s.RateLimitMBs),
@@ -167,7 +167,7 @@ func (m *Model) fillNetwork(s sandbox.NetworkState) {
 }
 
 // modeOf is the mode that the marker says; a container that was never managed has none.
-func modeOf(mode sandbox.NetworkMode) types.String { return textOrNull(string(mode)) }
+func modeOf(mode sandbox.NetworkMode) types.String { return value.TextOrNull(string(mode)) }
 
 // kept is what the model held of an attribute that only the configuration can say.
 func kept(before map[string]attr.Value, name string, otherwise attr.Value) attr.Value {
@@ -183,7 +183,7 @@ func spelled(t value.StringType, before attr.Value, said string) value.String {
 		return t.Null()
 	}
 	v := t.Known(said)
-	if b, ok := before.(value.String); ok && known(b) && b.Same(v) {
+	if b, ok := before.(value.String); ok && value.Known(b) && b.Same(v) {
 		return b
 	}
 	return v
@@ -214,7 +214,7 @@ func (m *Model) fillPosture(p sandbox.Posture) {
 	before, ok := m.Posture.Attributes()["proof"].(types.String)
 	switch {
 	case p.Proof != "":
-	case ok && known(before):
+	case ok && value.Known(before):
 		p.Proof = before.ValueString()
 	case p.Firewall != nil:
 		p.Proof = sandbox.ProvedReadback // after an import: that is what was just done
@@ -231,35 +231,35 @@ func postureObject(p sandbox.Posture) types.Object {
 	}
 	pending := types.ListNull(types.StringType)
 	if p.Pending != nil {
-		pending = textList(p.Pending)
+		pending = value.TextList(p.Pending)
 	}
 	firewall := types.ListNull(types.StringType)
 	if p.Firewall != nil {
-		firewall = textList(p.Firewall)
+		firewall = value.TextList(p.Firewall)
 	}
 	return types.ObjectValueMust(postureTypes, map[string]attr.Value{
 		"unprivileged": types.BoolValue(p.Unprivileged),
-		"features":     textList(p.Features),
-		"mounts":       textList(p.Mounts),
-		"devices":      textList(p.Devices),
-		"raw":          textList(raw),
-		"hookscript":   textOrNull(p.Hookscript),
-		"extra_nics":   textList(p.ExtraNICs),
+		"features":     value.TextList(p.Features),
+		"mounts":       value.TextList(p.Mounts),
+		"devices":      value.TextList(p.Devices),
+		"raw":          value.TextList(raw),
+		"hookscript":   value.TextOrNull(p.Hookscript),
+		"extra_nics":   value.TextList(p.ExtraNICs),
 		"pending":      pending,
 		"firewall":     firewall,
-		"proof":        textOrNull(p.Proof),
+		"proof":        value.TextOrNull(p.Proof),
 	})
 }
 
 // postureOf is the way back, for a comparison with the baseline.
 func postureOf(object types.Object) (sandbox.Posture, bool) {
-	if !known(object) {
+	if !value.Known(object) {
 		return sandbox.Posture{}, false
 	}
 	attributes := object.Attributes()
 	list := func(name string) []string {
 		l, _ := attributes[name].(types.List)
-		return nonNil(texts(l))
+		return nonNil(value.Texts(l))
 	}
 	unprivileged, _ := attributes["unprivileged"].(types.Bool)
 	hookscript, _ := attributes["hookscript"].(types.String)
@@ -277,8 +277,8 @@ func postureOf(object types.Object) (sandbox.Posture, bool) {
 
 // listOrNil keeps a list that is null apart from an empty one.
 func listOrNil(v attr.Value) []string {
-	if l, ok := v.(types.List); ok && known(l) {
-		return nonNil(texts(l))
+	if l, ok := v.(types.List); ok && value.Known(l) {
+		return nonNil(value.Texts(l))
 	}
 	return nil
 }

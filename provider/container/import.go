@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // ImportState takes "vmid", "node/vmid" or the identity. The posture is compared with the template's from then on: what
@@ -40,7 +41,7 @@ func (r *containerResource) ImportState(ctx context.Context, req resource.Import
 	model := imported()
 	model.fill(s)
 	if s.Marker != nil {
-		model.ClaimFromPoolID = textOrNull(s.Marker.Pool)
+		model.ClaimFromPoolID = value.TextOrNull(s.Marker.Pool)
 	}
 	identify(ctx, resp.Identity, model.VMID, &resp.Diagnostics)
 

@@ -88,7 +88,7 @@ func leaseDuration() validator.String {
 
 // leaseSpec is the lease that the model asks for; nil where it asks for none, or isn't known yet.
 func (m *Model) leaseSpec(ctx context.Context, diags *diag.Diagnostics) *sandbox.Lease {
-	if !known(m.Lease) {
+	if !value.Known(m.Lease) {
 		return nil
 	}
 	l := as[leaseModel](ctx, diags, m.Lease)
@@ -113,8 +113,8 @@ func (m *Model) fillLease(s sandbox.Sandbox) {
 		return
 	}
 	m.ExpiresAt = types.StringValue(s.ExpiresAt.Format(time.RFC3339))
-	renew := textOrNull(s.Lease.Renew)
-	if said, ok := before["renew"].(types.String); ok && known(said) && sandbox.RenewMark(said.ValueString()) == s.Lease.Renew {
+	renew := value.TextOrNull(s.Lease.Renew)
+	if said, ok := before["renew"].(types.String); ok && value.Known(said) && sandbox.RenewMark(said.ValueString()) == s.Lease.Renew {
 		renew = said
 	}
 	m.Lease = types.ObjectValueMust(leaseTypes, map[string]attr.Value{
@@ -155,7 +155,7 @@ func (m *Model) settleLease() {
 
 // keepLease takes over the state's spelling of what means the same, so that "8h" and "480m" differ in no plan.
 func (m *Model) keepLease(state *Model) {
-	if !known(m.Lease) || !known(state.Lease) {
+	if !value.Known(m.Lease) || !value.Known(state.Lease) {
 		return
 	}
 	is, was := m.Lease.Attributes(), state.Lease.Attributes()
@@ -181,7 +181,7 @@ func (m *Model) planLease() {
 // renews tells whether the plan renews the lease, or may.
 func renews(plan, state *Model) bool {
 	is, was := plan.Lease.Attributes(), state.Lease.Attributes()
-	if !known(plan.Lease) || !known(state.Lease) {
+	if !value.Known(plan.Lease) || !value.Known(state.Lease) {
 		return !plan.Lease.IsNull()
 	}
 	ttl, _ := is["ttl"].(value.String)
@@ -196,7 +196,7 @@ func onExpiry(plan, state *Model) sandbox.OnExpiry {
 		return ""
 	}
 	action, ok := plan.Lease.Attributes()["on_expiry"].(types.String)
-	if !ok || !known(action) {
+	if !ok || !value.Known(action) {
 		return sandbox.ExpiryWarn
 	}
 	return sandbox.OnExpiry(action.ValueString())

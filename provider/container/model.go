@@ -184,11 +184,11 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 
 		SnapshotBeforeUpdate: m.SnapshotBeforeUpdate.ValueBool(),
 	}
-	if known(m.CPULimit) {
+	if value.Known(m.CPULimit) {
 		limit := m.CPULimit.ValueFloat64()
 		spec.CPULimit = &limit
 	}
-	if known(m.Nesting) {
+	if value.Known(m.Nesting) {
 		nesting := m.Nesting.ValueBool()
 		spec.Nesting = &nesting
 	}
@@ -196,7 +196,7 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 		spec.AllowRisks = append(spec.AllowRisks, sandbox.Risk{Rule: r.Rule.ValueString(), Reason: r.Reason.ValueString()})
 	}
 	spec.Tags, _ = m.Tags.Normalised()
-	if known(m.Startup) {
+	if value.Known(m.Startup) {
 		s := as[startupModel](ctx, diags, m.Startup)
 		spec.Startup = &sandbox.Startup{
 			Order:        wholePointer(s.Order),
@@ -204,9 +204,9 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics) sandbox.Spec 
 			DownDelaySec: wholePointer(s.DownDelay),
 		}
 	}
-	if known(m.DNS) {
+	if value.Known(m.DNS) {
 		d := as[dnsModel](ctx, diags, m.DNS)
-		spec.DNS = &sandbox.DNS{Servers: texts(d.Servers), Domain: d.Domain.ValueString()}
+		spec.DNS = &sandbox.DNS{Servers: value.Texts(d.Servers), Domain: d.Domain.ValueString()}
 	}
 	return spec
 }
@@ -222,7 +222,7 @@ func (m *Model) networkSpec(ctx context.Context, diags *diag.Diagnostics) sandbo
 		FirewallGroup: n.FirewallGroup.ValueString(),
 		Allow:         allow,
 		Proof:         sandbox.Proof(n.Proof.ValueString()),
-		Canaries:      texts(n.Canaries),
+		Canaries:      value.Texts(n.Canaries),
 
 		Bridge:       n.Bridge.ValueString(),
 		VLANID:       int(n.VLANID.ValueInt64()),
@@ -246,10 +246,10 @@ func (m *Model) asked(ctx context.Context, config *Model, diags *diag.Diagnostic
 // configuration.
 func withKeys(spec *sandbox.Spec, plan, config *Model) {
 	switch {
-	case known(plan.AuthorizedKeys):
-		spec.AuthorizedKeys = nonNil(texts(plan.AuthorizedKeys))
-	case known(config.AuthorizedKeysWO):
-		spec.AuthorizedKeys = nonNil(texts(config.AuthorizedKeysWO))
+	case value.Known(plan.AuthorizedKeys):
+		spec.AuthorizedKeys = nonNil(value.Texts(plan.AuthorizedKeys))
+	case value.Known(config.AuthorizedKeysWO):
+		spec.AuthorizedKeys = nonNil(value.Texts(config.AuthorizedKeysWO))
 	}
 }
 
@@ -295,8 +295,8 @@ func (m *Model) settled() {
 func (m *Model) track(ref sandbox.Ref) {
 	m.ID = types.StringValue(strconv.Itoa(ref.VMID))
 	m.VMID = types.Int64Value(int64(ref.VMID))
-	m.Claim = textOrNull(ref.Claim)
-	if ref.Node != "" && !known(m.NodeName) {
+	m.Claim = value.TextOrNull(ref.Claim)
+	if ref.Node != "" && !value.Known(m.NodeName) {
 		m.NodeName = types.StringValue(ref.Node)
 	}
 }
@@ -333,7 +333,7 @@ func imported() *Model {
 // as opens a nested attribute. Null and unknown ones read as a value without content.
 func as[T any](ctx context.Context, diags *diag.Diagnostics, object types.Object) T {
 	var out T
-	if !known(object) {
+	if !value.Known(object) {
 		return out
 	}
 	diags.Append(object.As(ctx, &out, basetypes.ObjectAsOptions{})...)
@@ -342,7 +342,7 @@ func as[T any](ctx context.Context, diags *diag.Diagnostics, object types.Object
 
 // elements opens a list of nested objects; none where it is null or unknown.
 func elements[T any](ctx context.Context, diags *diag.Diagnostics, list types.List) []T {
-	if !known(list) {
+	if !value.Known(list) {
 		return nil
 	}
 	var out []T

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // ModifyPlan sets the defaults that depend on the provider block, decides what a change replaces, turns drift that no
@@ -128,7 +129,7 @@ func sourceReplacements(plan, state *Model) path.Paths {
 	}
 	if plan.claims() {
 		// What a member was made from is its pool's business. An id that isn't known yet is no other pool.
-		add("claim_from_pool_id", state.claims() && known(plan.ClaimFromPoolID) && !plan.ClaimFromPoolID.Equal(state.ClaimFromPoolID))
+		add("claim_from_pool_id", state.claims() && value.Known(plan.ClaimFromPoolID) && !plan.ClaimFromPoolID.Equal(state.ClaimFromPoolID))
 		return out
 	}
 	add("template_id", !state.TemplateID.IsNull() && !plan.TemplateID.Equal(state.TemplateID))
@@ -148,7 +149,7 @@ func (r *containerResource) planPool(plan, config, state *Model) {
 	switch {
 	case !config.PoolID.IsNull():
 	case r.Data.Known():
-		plan.PoolID = textOrNull(r.Data.Settings.PoolID)
+		plan.PoolID = value.TextOrNull(r.Data.Settings.PoolID)
 	case state != nil:
 		plan.PoolID = state.PoolID
 	}
@@ -213,7 +214,7 @@ func postureIsForced(ctx context.Context, req resource.ModifyPlanRequest, resp *
 }
 
 func hasPending(state *Model) bool {
-	if !known(state.Posture) {
+	if !value.Known(state.Posture) {
 		return false
 	}
 	pending, ok := state.Posture.Attributes()["pending"].(types.List)

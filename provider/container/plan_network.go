@@ -62,7 +62,7 @@ func said(config, state, otherwise value.String) value.String {
 	if v.IsNull() {
 		v = otherwise
 	}
-	if known(v) && known(state) && v.Same(state) {
+	if value.Known(v) && value.Known(state) && v.Same(state) {
 		return state
 	}
 	return v
@@ -89,7 +89,7 @@ func planMAC(c, s NetworkModel, state *Model) value.String {
 	switch {
 	case !c.MACAddress.IsNull():
 		return said(c.MACAddress, s.MACAddress, c.MACAddress)
-	case state != nil && known(s.MACAddress):
+	case state != nil && value.Known(s.MACAddress):
 		return s.MACAddress
 	}
 	return value.MACType.Unknown()
@@ -99,7 +99,7 @@ func (r *containerResource) planIPv4(c, s NetworkModel) value.String {
 	otherwise := value.AddressType.Known(sandbox.AddressDHCP)
 	switch {
 	case !c.IPv4.IsNull():
-	case !r.Data.Known() && known(s.IPv4):
+	case !r.Data.Known() && value.Known(s.IPv4):
 		otherwise = s.IPv4
 	case !r.Data.Known():
 		otherwise = value.AddressType.Unknown()
@@ -119,7 +119,7 @@ func (r *containerResource) planGateway(c, s NetworkModel) value.String {
 	case ipv4.ValueString() != sandbox.AddressAuto:
 	case !r.Data.Known():
 		otherwise = value.AddressType.Unknown()
-		if known(s.IPv4) {
+		if value.Known(s.IPv4) {
 			otherwise = s.Gateway
 		}
 	case r.Data.Settings.Addresses != nil && r.Data.Settings.Addresses.Gateway.IsValid():

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var (
@@ -48,7 +49,7 @@ func (r *containerResource) IdentitySchema(_ context.Context, _ resource.Identit
 // identify sets the identity. Every path of Create, Read and Update does so first: a response without one is an error
 // on Terraform before 1.12, on OpenTofu before 1.12, and for states that were written before there was one.
 func identify(ctx context.Context, identity *tfsdk.ResourceIdentity, vmid types.Int64, diags *diag.Diagnostics) {
-	if identity != nil && known(vmid) {
+	if identity != nil && value.Known(vmid) {
 		diags.Append(identity.SetAttribute(ctx, path.Root("vmid"), vmid)...)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var _ resource.ResourceWithValidateConfig = (*containerResource)(nil)
@@ -52,7 +53,7 @@ func policyAttributes() map[string]schema.Attribute {
 func (r *containerResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var network types.Object
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("network"), &network)...)
-	if !known(network) {
+	if !value.Known(network) {
 		return
 	}
 	n := as[NetworkModel](ctx, &resp.Diagnostics, network)

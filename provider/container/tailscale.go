@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // tailscaleTypes is the shape of the attribute tailscale.
@@ -66,7 +67,7 @@ func tailscaleAttribute() schema.Attribute {
 
 // checkTailscale refuses what can't work: only a container that runs can join.
 func (m *Model) checkTailscale(diags *diag.Diagnostics) {
-	if !m.Tailscale.IsNull() && known(m.Started) && !m.Started.ValueBool() {
+	if !m.Tailscale.IsNull() && value.Known(m.Started) && !m.Started.ValueBool() {
 		diags.AddAttributeError(path.Root("tailscale"), "A stopped container can't join a tailnet", "tailscale needs started = true. Set it, or leave tailscale out until the container is started.")
 	}
 }
@@ -97,7 +98,7 @@ func (m *Model) tailnet(ctx context.Context, manager *sandbox.Manager, s sandbox
 	if diags.HasError() {
 		return false
 	}
-	err := manager.JoinTailnet(ctx, prior, sandbox.TailnetSpec{AuthKey: t.AuthKeyWO.ValueString(), Hostname: t.Hostname.ValueString(), Tags: texts(t.Tags)})
+	err := manager.JoinTailnet(ctx, prior, sandbox.TailnetSpec{AuthKey: t.AuthKeyWO.ValueString(), Hostname: t.Hostname.ValueString(), Tags: value.Texts(t.Tags)})
 	if err != nil {
 		base.AddError(diags, "join to the tailnet", thing, err)
 		return false

@@ -38,9 +38,6 @@ var (
 	}
 )
 
-// known tells whether a value says something.
-func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
-
 // settle replaces an unknown value.
 func settle[T attr.Value](v *T, null T) {
 	if (*v).IsUnknown() {
@@ -49,7 +46,7 @@ func settle[T attr.Value](v *T, null T) {
 }
 
 func wholePointer(v types.Int64) *int {
-	if !known(v) {
+	if !value.Known(v) {
 		return nil
 	}
 	n := int(v.ValueInt64())
@@ -58,18 +55,11 @@ func wholePointer(v types.Int64) *int {
 
 // diskPointer leaves a fraction out: it is the template's size, which nobody asked for.
 func diskPointer(v types.Float64) *int {
-	if !known(v) || v.ValueFloat64() != math.Trunc(v.ValueFloat64()) {
+	if !value.Known(v) || v.ValueFloat64() != math.Trunc(v.ValueFloat64()) {
 		return nil
 	}
 	n := int(v.ValueFloat64())
 	return &n
-}
-
-func textOrNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
 }
 
 // numberOrNull reads 0 as "not set".
@@ -87,29 +77,9 @@ func pointerOrNull(n *int) types.Int64 {
 	return types.Int64Value(int64(*n))
 }
 
-// texts reads a list of strings; nil for one that is null or unknown.
-func texts(list types.List) []string {
-	var out []string
-	for _, element := range list.Elements() {
-		if s, ok := element.(types.String); ok {
-			out = append(out, s.ValueString())
-		}
-	}
-	return out
-}
-
 func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}
 	}
 	return list
-}
-
-// textList makes a list; nil becomes an empty one.
-func textList(items []string) types.List {
-	elements := make([]attr.Value, 0, len(items))
-	for _, item := range items {
-		elements = append(elements, types.StringValue(item))
-	}
-	return types.ListValueMust(types.StringType, elements)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // workspaceModel is one element of the attribute workspace.
@@ -67,7 +68,7 @@ func workspaceAttribute() schema.Attribute {
 
 // workspaceSpec is what the model asks for. Elements with an unknown id are left out: nothing can be said of them yet.
 func (m *Model) workspaceSpec(ctx context.Context, diags *diag.Diagnostics) []sandbox.Attachment {
-	if !known(m.Workspace) {
+	if !value.Known(m.Workspace) {
 		return nil
 	}
 	var list []workspaceModel
@@ -113,7 +114,7 @@ func (m *Model) fillWorkspaces(list []sandbox.Attached) {
 			}))
 		}
 	}
-	if len(elements) == 0 && !known(m.Workspace) {
+	if len(elements) == 0 && !value.Known(m.Workspace) {
 		m.Workspace = types.ListNull(workspaceType)
 		return
 	}

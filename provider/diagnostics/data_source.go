@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // maxTasks and maxJournalLines bound what a bundle holds.
@@ -160,24 +161,24 @@ func (m *model) fill(d sandbox.Diagnostics, bundle string) {
 	m.ID = types.StringValue(fmt.Sprint(d.VMID))
 	m.NodeName = types.StringValue(d.Node)
 	m.Status = types.StringValue(string(d.Status))
-	m.Phase = orNull(string(d.Phase))
+	m.Phase = value.TextOrNull(string(d.Phase))
 	m.Config = textMap(d.Config)
-	m.Pending = textList(d.Pending)
+	m.Pending = value.TextList(d.Pending)
 	tasks := make([]attr.Value, len(d.Tasks))
 	for i, t := range d.Tasks {
 		tasks[i] = types.ObjectValueMust(taskTypes, map[string]attr.Value{
 			"upid": types.StringValue(t.UPID), "type": types.StringValue(t.Type), "user": types.StringValue(t.User), "status": types.StringValue(t.Status),
-			"started_at": orNull(stamp(t.Started)), "ended_at": orNull(stamp(t.Ended)), "log": textList(t.Log),
+			"started_at": value.TextOrNull(stamp(t.Started)), "ended_at": value.TextOrNull(stamp(t.Ended)), "log": value.TextList(t.Log),
 		})
 	}
 	m.Tasks = types.ListValueMust(types.ObjectType{AttrTypes: taskTypes}, tasks)
 	f := d.Firewall
 	m.Firewall = types.ObjectValueMust(firewallTypes, map[string]attr.Value{
 		"datacenter": types.BoolPointerValue(f.Datacenter), "node": types.BoolPointerValue(f.Node), "guest": types.BoolPointerValue(f.Guest),
-		"interface": types.BoolValue(f.Interface), "policy_in": orNull(f.PolicyIn), "policy_out": orNull(f.PolicyOut),
-		"rules": textList(f.Rules), "node_rules": textList(f.NodeRules),
+		"interface": types.BoolValue(f.Interface), "policy_in": value.TextOrNull(f.PolicyIn), "policy_out": value.TextOrNull(f.PolicyOut),
+		"rules": value.TextList(f.Rules), "node_rules": value.TextList(f.NodeRules),
 	})
-	m.Journal = textList(d.Journal)
+	m.Journal = value.TextList(d.Journal)
 	m.Unavailable = textMap(d.Unavailable)
 	m.Bundle = types.StringValue(bundle)
 }
@@ -187,21 +188,6 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.Format(time.RFC3339)
-}
-
-func orNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
-}
-
-func textList(list []string) types.List {
-	out := make([]attr.Value, len(list))
-	for i, s := range list {
-		out[i] = types.StringValue(s)
-	}
-	return types.ListValueMust(types.StringType, out)
 }
 
 func textMap(values map[string]string) types.Map {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/exposure"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // Model is a sandbox_port_exposure in configuration, plan and state.
@@ -40,8 +41,6 @@ type Model struct {
 
 var riskType = types.ObjectType{AttrTypes: map[string]attr.Type{"rule": types.StringType, "reason": types.StringType}}
 
-func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
-
 // thing names the exposure in messages.
 func (m *Model) thing() string {
 	return fmt.Sprintf("exposure of port %d of container %s", m.Port.ValueInt64(), m.ContainerID.ValueString())
@@ -52,10 +51,10 @@ func (m *Model) spec(ctx context.Context, ref sandbox.Ref, diags *diag.Diagnosti
 		Container: ref, HostKey: m.HostKey.ValueString(), Port: int(m.Port.ValueInt64()),
 		Via: exposure.Via(m.Via.ValueString()), HostPort: int(m.HostPort.ValueInt64()),
 	}
-	if known(m.Address) {
+	if value.Known(m.Address) {
 		s.Address, _ = netip.ParseAddr(m.Address.ValueString()) // validated
 	}
-	if known(m.AllowRisks) {
+	if value.Known(m.AllowRisks) {
 		var risks []struct {
 			Rule   types.String `tfsdk:"rule"`
 			Reason types.String `tfsdk:"reason"`
@@ -103,7 +102,7 @@ func (addressValidator) Description(context.Context) string {
 func (v addressValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
 func (v addressValidator) ValidateString(ctx context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if !known(req.ConfigValue) {
+	if !value.Known(req.ConfigValue) {
 		return
 	}
 	if a, err := netip.ParseAddr(req.ConfigValue.ValueString()); err != nil || !a.Is4() {

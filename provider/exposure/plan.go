@@ -10,6 +10,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/exposure"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // repaired are the states that an apply mends.
@@ -42,20 +43,20 @@ func (r *exposureResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 
 // foresee plans what follows from the configuration alone.
 func (m *Model) foresee(state *Model) {
-	if _, vmid, err := sandbox.ParseContainerID(m.ContainerID.ValueString()); err == nil && known(m.ContainerID) && known(m.Port) {
+	if _, vmid, err := sandbox.ParseContainerID(m.ContainerID.ValueString()); err == nil && value.Known(m.ContainerID) && value.Known(m.Port) {
 		m.Name = types.StringValue(exposure.Name(vmid, int(m.Port.ValueInt64())))
 	}
 	if state != nil && m.Protocol.Equal(state.Protocol) && !m.URL.IsUnknown() {
 		return
 	}
 	m.URL = types.StringUnknown()
-	if !known(m.HostPort) || !known(m.Protocol) {
+	if !value.Known(m.HostPort) || !value.Known(m.Protocol) {
 		return
 	}
 	switch {
 	case m.Via.ValueString() == string(exposure.ViaLoopback):
 		m.URL = m.url("127.0.0.1")
-	case m.Via.ValueString() == string(exposure.ViaAddress) && known(m.Address):
+	case m.Via.ValueString() == string(exposure.ViaAddress) && value.Known(m.Address):
 		m.URL = m.url(m.Address.ValueString())
 	}
 }

@@ -10,16 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
-
-func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
 // ModifyPlan plans the content by its hash, so that a change of the source or of the file inside the container is seen
 // although neither stands in the state.
@@ -58,7 +56,7 @@ func (r *fileResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRe
 }
 
 func sameMode(a, b types.String) bool {
-	if !known(a) || !known(b) {
+	if !value.Known(a) || !value.Known(b) {
 		return false
 	}
 	x, errX := parseMode(a.ValueString())
@@ -73,10 +71,10 @@ func contentOf(config *Model) (types.String, types.Int64) {
 	switch {
 	case !config.ContentWO.IsNull():
 		return types.StringNull(), types.Int64Unknown()
-	case known(config.Content):
+	case value.Known(config.Content):
 		sum := sha256.Sum256([]byte(config.Content.ValueString()))
 		return types.StringValue(hex.EncodeToString(sum[:])), types.Int64Value(int64(len(config.Content.ValueString())))
-	case known(config.Source):
+	case value.Known(config.Source):
 		f, err := os.Open(config.Source.ValueString())
 		if err != nil {
 			return unknown()
@@ -95,9 +93,9 @@ func contentOf(config *Model) (types.String, types.Int64) {
 // openContent is what is to be written; done frees it.
 func openContent(plan, config *Model) (content io.Reader, done func(), err error) {
 	switch {
-	case known(config.ContentWO):
+	case value.Known(config.ContentWO):
 		return strings.NewReader(config.ContentWO.ValueString()), func() {}, nil
-	case known(plan.Content):
+	case value.Known(plan.Content):
 		return strings.NewReader(plan.Content.ValueString()), func() {}, nil
 	}
 	f, err := os.Open(plan.Source.ValueString())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var (
@@ -133,7 +134,7 @@ func (r *fileResource) write(ctx context.Context, manager *sandbox.Manager, plan
 		base.AddError(diags, "write", plan.thing(), err)
 		return false
 	}
-	if want := plan.SHA256; known(want) && want.ValueString() != info.SHA256 {
+	if want := plan.SHA256; value.Known(want) && want.ValueString() != info.SHA256 {
 		diags.AddAttributeError(path.Root("source"), "The source has changed since the plan",
 			fmt.Sprintf("%s had the SHA-256 %s when this was planned, and %s when it was written. Plan and apply again.", plan.Source.ValueString(), want.ValueString(), info.SHA256))
 		// What was written is in the container now: the state says so, tainted or stale, and the next plan corrects it.

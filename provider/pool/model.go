@@ -14,6 +14,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/egress"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/placement"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // Model is a sandbox_pool in configuration, plan and state.
@@ -126,7 +127,7 @@ func (m *Model) thing() string { return fmt.Sprintf("pool %q", m.Name.ValueStrin
 func (m *Model) prior(ctx context.Context, diags *diag.Diagnostics) sandbox.PoolPrior {
 	p := sandbox.PoolPrior{Name: m.Name.ValueString(), Claim: m.Claim.ValueString()}
 	entries := map[string]entryModel{}
-	if known(m.Members) {
+	if value.Known(m.Members) {
 		diags.Append(m.Members.ElementsAs(ctx, &entries, false)...)
 	}
 	for hostname, e := range entries {
@@ -148,18 +149,18 @@ func (m *Model) spec(ctx context.Context, diags *diag.Diagnostics, settings sand
 	}
 	spec := &sandbox.PoolSpec{
 		Name: m.Name.ValueString(), Comment: m.Comment.ValueString(), Size: int(m.Size.ValueInt64()),
-		Strategy: placement.Strategy(m.Placement.ValueString()), Nodes: texts(m.Nodes), Attest: sandbox.Attest(m.Attest.ValueString()),
+		Strategy: placement.Strategy(m.Placement.ValueString()), Nodes: value.Texts(m.Nodes), Attest: sandbox.Attest(m.Attest.ValueString()),
 		MaxUnavailable: 1, MaxSurge: 1,
 	}
 	l := as[limitsModel](ctx, diags, m.Limits)
 	spec.Limits = placement.Limits{Members: whole(l.Members), Cores: pointer(l.Cores), MemoryMiB: l.Memory.ValueInt64Pointer(), DiskGiB: pointer(l.Disk)}
-	if !known(l.Memory) {
+	if !value.Known(l.Memory) {
 		spec.Limits.MemoryMiB = nil
 	}
-	if u := as[updateModel](ctx, diags, m.Update); known(m.Update) {
+	if u := as[updateModel](ctx, diags, m.Update); value.Known(m.Update) {
 		spec.MaxUnavailable, spec.MaxSurge = wholeOr(u.MaxUnavailable, 1), wholeOr(u.MaxSurge, 1)
 	}
-	if o := as[overcommitModel](ctx, diags, m.Overcommit); known(m.Overcommit) {
+	if o := as[overcommitModel](ctx, diags, m.Overcommit); value.Known(m.Overcommit) {
 		spec.Ratios = &placement.Ratios{
 			Cores: ratioOr(o.Cores, placement.DefaultRatios.Cores), Memory: ratioOr(o.Memory, placement.DefaultRatios.Memory), Disk: ratioOr(o.Disk, placement.DefaultRatios.Disk),
 		}
@@ -180,7 +181,7 @@ func memberSpec(ctx context.Context, diags *diag.Diagnostics, object types.Objec
 			Bridge: n.Bridge.ValueString(), VLANID: int(n.VLANID.ValueInt64()), MTU: int(n.MTU.ValueInt64()), RateLimitMBs: n.RateLimit.ValueFloat64(),
 			IPv4: n.IPv4.ValueString(), IPv6: n.IPv6.ValueString(),
 			Mode: sandbox.NetworkMode(n.Mode.ValueString()), FirewallGroup: n.FirewallGroup.ValueString(),
-			Proof: sandbox.Proof(n.Proof.ValueString()), Canaries: texts(n.Canaries),
+			Proof: sandbox.Proof(n.Proof.ValueString()), Canaries: value.Texts(n.Canaries),
 		},
 	}
 	// The same defaults as of a sandbox_container.
@@ -193,14 +194,14 @@ func memberSpec(ctx context.Context, diags *diag.Diagnostics, object types.Objec
 	if spec.Network.IPv6 == "" {
 		spec.Network.IPv6 = sandbox.AddressNone
 	}
-	if known(m.Nesting) {
+	if value.Known(m.Nesting) {
 		spec.Nesting = m.Nesting.ValueBoolPointer()
 	}
-	if known(m.Tags) {
+	if value.Known(m.Tags) {
 		diags.Append(m.Tags.ElementsAs(ctx, &spec.Tags, false)...)
 	}
-	if known(m.Keys) {
-		spec.AuthorizedKeys = append([]string{}, texts(m.Keys)...)
+	if value.Known(m.Keys) {
+		spec.AuthorizedKeys = append([]string{}, value.Texts(m.Keys)...)
 	}
 	for _, a := range elements[allowModel](ctx, diags, n.Allow) {
 		spec.Network.Allow = append(spec.Network.Allow, egress.Allow{To: a.To.ValueString(), Ports: a.Ports.ValueString(), Protocol: a.Protocol.ValueString()})
@@ -208,9 +209,9 @@ func memberSpec(ctx context.Context, diags *diag.Diagnostics, object types.Objec
 	for _, r := range elements[riskModel](ctx, diags, m.AllowRisks) {
 		spec.AllowRisks = append(spec.AllowRisks, sandbox.Risk{Rule: r.Rule.ValueString(), Reason: r.Reason.ValueString()})
 	}
-	if known(m.DNS) {
+	if value.Known(m.DNS) {
 		d := as[dnsModel](ctx, diags, m.DNS)
-		spec.DNS = &sandbox.DNS{Servers: texts(d.Servers), Domain: d.Domain.ValueString()}
+		spec.DNS = &sandbox.DNS{Servers: value.Texts(d.Servers), Domain: d.Domain.ValueString()}
 	}
 	return spec
 }
@@ -221,7 +222,7 @@ func (m *Model) fill(p sandbox.Pool) {
 	if p.Claim != "" {
 		m.Claim = types.StringValue(p.Claim)
 	}
-	m.Comment = textOrNull(p.Comment)
+	m.Comment = value.TextOrNull(p.Comment)
 	entries := make(map[string]attr.Value, len(p.Members))
 	for _, member := range p.Members {
 		ipv4 := types.StringNull()
@@ -234,7 +235,7 @@ func (m *Model) fill(p sandbox.Pool) {
 		}
 		entries[name] = types.ObjectValueMust(entryType.AttrTypes, map[string]attr.Value{
 			"vmid": types.Int64Value(int64(member.VMID)), "node_name": types.StringValue(member.Node), "ipv4_address": ipv4,
-			"claim": textOrNull(member.Claim), "status": types.StringValue(string(member.Status)),
+			"claim": value.TextOrNull(member.Claim), "status": types.StringValue(string(member.Status)),
 		})
 	}
 	m.Members = types.MapValueMust(entryType, entries)
@@ -246,12 +247,10 @@ func (m *Model) fill(p sandbox.Pool) {
 	}
 }
 
-func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
-
 // as opens a nested attribute. Null and unknown ones read as a value without content.
 func as[T any](ctx context.Context, diags *diag.Diagnostics, object types.Object) T {
 	var out T
-	if known(object) {
+	if value.Known(object) {
 		diags.Append(object.As(ctx, &out, basetypes.ObjectAsOptions{})...)
 	}
 	return out
@@ -260,31 +259,14 @@ func as[T any](ctx context.Context, diags *diag.Diagnostics, object types.Object
 // elements opens a list of nested objects; none where it is null or unknown.
 func elements[T any](ctx context.Context, diags *diag.Diagnostics, list types.List) []T {
 	var out []T
-	if known(list) {
+	if value.Known(list) {
 		diags.Append(list.ElementsAs(ctx, &out, true)...)
 	}
 	return out
 }
 
-func texts(list types.List) []string {
-	var out []string
-	for _, element := range list.Elements() {
-		if s, ok := element.(types.String); ok {
-			out = append(out, s.ValueString())
-		}
-	}
-	return out
-}
-
-func textOrNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
-}
-
 func whole(v types.Int64) *int {
-	if !known(v) {
+	if !value.Known(v) {
 		return nil
 	}
 	n := int(v.ValueInt64())
@@ -292,14 +274,14 @@ func whole(v types.Int64) *int {
 }
 
 func wholeOr(v types.Int64, otherwise int) int {
-	if !known(v) {
+	if !value.Known(v) {
 		return otherwise
 	}
 	return int(v.ValueInt64())
 }
 
 func pointer(v types.Float64) *float64 {
-	if !known(v) {
+	if !value.Known(v) {
 		return nil
 	}
 	n := v.ValueFloat64()
@@ -307,7 +289,7 @@ func pointer(v types.Float64) *float64 {
 }
 
 func ratioOr(v types.Float64, otherwise float64) float64 {
-	if !known(v) {
+	if !value.Known(v) {
 		return otherwise
 	}
 	return v.ValueFloat64()

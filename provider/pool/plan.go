@@ -13,6 +13,7 @@ import (
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/placement"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var (
@@ -100,7 +101,7 @@ func (m *Model) needsWork(ctx context.Context, diags *diag.Diagnostics) bool {
 		there++
 	}
 	size := m.Size.ValueInt64()
-	bounded := known(m.Headroom) && m.Headroom.ValueInt64() == 0
+	bounded := value.Known(m.Headroom) && m.Headroom.ValueInt64() == 0
 	return there < size && !bounded || there > size
 }
 

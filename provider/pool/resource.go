@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var (
@@ -44,7 +45,7 @@ func (r *poolResource) IdentitySchema(_ context.Context, _ resource.IdentitySche
 
 // identify sets the identity; every path of Create, Read and Update does so first.
 func identify(ctx context.Context, identity *tfsdk.ResourceIdentity, m *Model, diags *diag.Diagnostics) {
-	if identity != nil && known(m.Name) {
+	if identity != nil && value.Known(m.Name) {
 		diags.Append(identity.SetAttribute(ctx, path.Root("name"), m.Name)...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox/preflight"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var texts = types.ListType{ElemType: types.StringType}
@@ -138,10 +139,10 @@ func (m *model) fill(p sandbox.Preflight) {
 	m.Missing = privilegesValue(preflight.Missing(p.Privileges))
 	roles := map[string]attr.Value{}
 	for _, r := range p.Plan.Roles {
-		roles[r.ID] = textList(r.Privileges)
+		roles[r.ID] = value.TextList(r.Privileges)
 	}
 	m.Roles = types.MapValueMust(texts, roles)
-	m.Commands = textList(p.Commands)
+	m.Commands = value.TextList(p.Commands)
 	findings := make([]attr.Value, len(p.Findings))
 	for i, f := range p.Findings {
 		findings[i] = types.ObjectValueMust(findingTypes, map[string]attr.Value{
@@ -149,21 +150,6 @@ func (m *model) fill(p sandbox.Preflight) {
 		})
 	}
 	m.Findings = types.ListValueMust(types.ObjectType{AttrTypes: findingTypes}, findings)
-}
-
-func textList(list []string) types.List {
-	out := make([]attr.Value, len(list))
-	for i, s := range list {
-		out[i] = types.StringValue(s)
-	}
-	return types.ListValueMust(types.StringType, out)
-}
-
-func orNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
 }
 
 func nodesValue(nodes []sandbox.PreflightNode) types.Map {
@@ -179,14 +165,14 @@ func nodesValue(nodes []sandbox.PreflightNode) types.Map {
 			}
 			storages[s.Name] = types.ObjectValueMust(storageTypes, map[string]attr.Value{
 				"type": types.StringValue(s.Type), "active": types.BoolValue(s.Active), "shared": types.BoolValue(s.Shared),
-				"content": textList(s.Content), "containers": types.BoolValue(s.Containers), "snapshots": ability(s.Snapshots),
+				"content": value.TextList(s.Content), "containers": types.BoolValue(s.Containers), "snapshots": ability(s.Snapshots),
 				"linked_clones": ability(s.LinkedClones), "templates": ability(s.Templates),
 				"rollback_newest_only": types.BoolValue(s.RollbackNewestOnly),
 				"size":                 types.Float64Value(s.TotalGiB), "used": types.Float64Value(s.UsedGiB),
 			})
 		}
 		out[n.Name] = types.ObjectValueMust(nodeTypes, map[string]attr.Value{
-			"online": types.BoolValue(n.Online), "used": types.BoolValue(n.Used), "bridges": textList(n.Bridges),
+			"online": types.BoolValue(n.Online), "used": types.BoolValue(n.Used), "bridges": value.TextList(n.Bridges),
 			"storages": types.MapValueMust(types.ObjectType{AttrTypes: storageTypes}, storages),
 		})
 	}
@@ -199,7 +185,7 @@ func firewallValue(f sandbox.PreflightFirewall) types.Object {
 		ids[i] = types.Int64Value(int64(id))
 	}
 	return types.ObjectValueMust(firewallTypes, map[string]attr.Value{
-		"enabled": types.BoolPointerValue(f.Enabled), "policy_in": orNull(f.PolicyIn), "policy_out": orNull(f.PolicyOut),
+		"enabled": types.BoolPointerValue(f.Enabled), "policy_in": value.TextOrNull(f.PolicyIn), "policy_out": value.TextOrNull(f.PolicyOut),
 		"would_filter": types.ListValueMust(types.Int64Type, ids),
 	})
 }
@@ -210,7 +196,7 @@ func identityValue(id sandbox.PreflightIdentity) types.Object {
 		expires = types.StringValue(id.Expires.Format("2006-01-02T15:04:05Z07:00"))
 	}
 	return types.ObjectValueMust(identityTypes, map[string]attr.Value{
-		"user": types.StringValue(id.User), "name": orNull(id.Token), "root": types.BoolValue(id.Root),
+		"user": types.StringValue(id.User), "name": value.TextOrNull(id.Token), "root": types.BoolValue(id.Root),
 		"privilege_separation": types.BoolPointerValue(id.PrivilegeSeparation), "expires_at": expires, "may_grant": types.BoolValue(id.MayGrant),
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var _ datasource.DataSourceWithConfigure = (*snapshotsDataSource)(nil)
@@ -84,13 +85,13 @@ func (d *snapshotsDataSource) Read(ctx context.Context, req datasource.ReadReque
 		base.AddError(&resp.Diagnostics, "list", "the snapshots of container "+m.ContainerID.ValueString(), err)
 		return
 	}
-	m.ID, m.Parent = m.ContainerID, textOrNull(list.Parent)
+	m.ID, m.Parent = m.ContainerID, value.TextOrNull(list.Parent)
 	names, snapshots := []attr.Value{}, []attr.Value{}
 	for _, s := range list.Snapshots {
 		names = append(names, types.StringValue(s.Name))
 		snapshots = append(snapshots, types.ObjectValueMust(snapshotTypes, map[string]attr.Value{
-			"name": types.StringValue(s.Name), "description": textOrNull(s.Description),
-			"created_at": timeOrNull(s.Created), "parent": textOrNull(s.Parent),
+			"name": types.StringValue(s.Name), "description": value.TextOrNull(s.Description),
+			"created_at": timeOrNull(s.Created), "parent": value.TextOrNull(s.Parent),
 		}))
 	}
 	m.Names = types.ListValueMust(types.StringType, names)

@@ -39,7 +39,7 @@ func (m *Model) thing() string {
 func (m *Model) fill(s sandbox.Snapshot) {
 	m.ID = types.StringValue(m.ContainerID.ValueString() + "/" + s.Name)
 	m.CreatedAt = timeOrNull(s.Created)
-	m.Parent = textOrNull(s.Parent)
+	m.Parent = value.TextOrNull(s.Parent)
 	said := value.DescriptionType.Known(s.Description)
 	switch {
 	case s.Description == "" && value.Unix(m.Description.ValueString()) == "" && !m.Description.IsUnknown():
@@ -49,13 +49,6 @@ func (m *Model) fill(s sandbox.Snapshot) {
 	case m.Description.IsNull() || !m.Description.Same(said):
 		m.Description = said
 	}
-}
-
-func textOrNull(text string) types.String {
-	if text == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(text)
 }
 
 // timeOrNull is a time in RFC 3339; null for none, which is what a snapshot has that nobody has seen done.

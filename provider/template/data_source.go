@@ -124,7 +124,7 @@ func (d *templateDataSource) Read(ctx context.Context, req datasource.ReadReques
 
 func (m *model) fill(t sandbox.Template) {
 	m.ID, m.Name, m.NodeName = types.Int64Value(int64(t.VMID)), types.StringValue(t.Name), types.StringValue(t.Node)
-	m.Description, m.Storage, m.Disk = types.StringValue(t.Text), textOrNull(t.Storage), types.Float64Value(t.DiskGiB)
+	m.Description, m.Storage, m.Disk = types.StringValue(t.Text), value.TextOrNull(t.Storage), types.Float64Value(t.DiskGiB)
 	m.Unprivileged, m.Features = types.BoolValue(t.Unprivileged), types.ListValueMust(types.StringType, values(t.Features))
 	m.AllTags = types.SetValueMust(types.StringType, values(t.Tags))
 	m.Owner = types.StringNull()
@@ -147,8 +147,8 @@ func (m *model) fill(t sandbox.Template) {
 	if !s.BuiltAt.IsZero() {
 		m.BuiltAt = types.StringValue(s.BuiltAt.UTC().Format(time.RFC3339))
 	}
-	m.BuildID, m.OS, m.Source, m.Profile = textOrNull(s.BuildID), textOrNull(s.OS), textOrNull(s.Source), textOrNull(s.Profile)
-	m.Grade, m.ManifestSHA256 = textOrNull(s.Grade), textOrNull(s.Digest)
+	m.BuildID, m.OS, m.Source, m.Profile = value.TextOrNull(s.BuildID), value.TextOrNull(s.OS), value.TextOrNull(s.Source), value.TextOrNull(s.Profile)
+	m.Grade, m.ManifestSHA256 = value.TextOrNull(s.Grade), value.TextOrNull(s.Digest)
 }
 
 func values(list []string) []attr.Value {
@@ -157,11 +157,4 @@ func values(list []string) []attr.Value {
 		out[i] = types.StringValue(s)
 	}
 	return out
-}
-
-func textOrNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
 }

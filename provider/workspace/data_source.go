@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var _ datasource.DataSourceWithConfigure = (*workspaceDataSource)(nil)
@@ -95,7 +96,7 @@ func (d *workspaceDataSource) Read(ctx context.Context, req datasource.ReadReque
 	var findings []sandbox.WorkspaceFinding
 	var err error
 	thing := "workspace " + m.Name.ValueString()
-	if known(m.ID) {
+	if value.Known(m.ID) {
 		thing = "workspace " + m.ID.ValueString()
 		w, findings, err = manager.InspectWorkspace(ctx, number(m.ID))
 	} else {
@@ -114,7 +115,7 @@ func (m *dataModel) fill(w sandbox.Workspace, findings []sandbox.WorkspaceFindin
 	r.fill(w)
 	m.ID, m.Name, m.Storage, m.NodeName = r.ID, r.Name, r.Storage, r.NodeName
 	m.Status, m.ContainerID, m.Path = r.Status, r.ContainerID, r.Path
-	m.Size, m.Volume, m.ForkOf = types.Float64Null(), textOrNull(w.Volume), types.StringNull()
+	m.Size, m.Volume, m.ForkOf = types.Float64Null(), value.TextOrNull(w.Volume), types.StringNull()
 	if w.SizeGiB > 0 {
 		m.Size = types.Float64Value(w.SizeGiB)
 	}

@@ -4,10 +4,10 @@ import (
 	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 // statusHolderMissing is this package's own: the domain reads no workspace whose holder is gone.
@@ -27,8 +27,6 @@ type Model struct {
 	Path        types.String   `tfsdk:"path"`
 	Timeouts    timeouts.Value `tfsdk:"timeouts"`
 }
-
-func known(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
 // number reads an id that a validator has seen; 0 for none.
 func number(v types.String) int {
@@ -63,7 +61,7 @@ func (m *Model) fill(w sandbox.Workspace) {
 	m.ContainerID, m.Path = types.StringNull(), types.StringNull()
 	if w.Attached != nil {
 		m.ContainerID = types.StringValue(strconv.Itoa(w.Attached.VMID))
-		m.Path = textOrNull(w.Attached.Path)
+		m.Path = value.TextOrNull(w.Attached.Path)
 	}
 	// Of a volume that isn't found, or lies unused where no size stands, what was known stays.
 	if w.SizeGiB > 0 {
@@ -78,8 +76,8 @@ func (m *Model) fill(w sandbox.Workspace) {
 // track writes down what is needed to find the holder again.
 func (m *Model) track(ref sandbox.Ref) {
 	m.ID = types.StringValue(strconv.Itoa(ref.VMID))
-	m.Claim = textOrNull(ref.Claim)
-	if ref.Node != "" && !known(m.NodeName) {
+	m.Claim = value.TextOrNull(ref.Claim)
+	if ref.Node != "" && !value.Known(m.NodeName) {
 		m.NodeName = types.StringValue(ref.Node)
 	}
 }
@@ -94,11 +92,4 @@ func (m *Model) settle() {
 	if m.Size.IsUnknown() {
 		m.Size = types.Int64Null()
 	}
-}
-
-func textOrNull(s string) types.String {
-	if s == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(s)
 }

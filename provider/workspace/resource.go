@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/sandbox"
 	"github.com/agentsandbox/terraform-provider-sandbox/provider/base"
+	"github.com/agentsandbox/terraform-provider-sandbox/provider/value"
 )
 
 var (
@@ -48,7 +49,7 @@ func (r *workspaceResource) IdentitySchema(_ context.Context, _ resource.Identit
 
 // identify sets the identity; every path of Create, Read and Update does so first.
 func identify(ctx context.Context, identity *tfsdk.ResourceIdentity, m *Model, diags *diag.Diagnostics) {
-	if identity != nil && known(m.ID) {
+	if identity != nil && value.Known(m.ID) {
 		diags.Append(identity.SetAttribute(ctx, path.Root("vmid"), int64(number(m.ID)))...)
 	}
 }

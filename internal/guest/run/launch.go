@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 )
 
 // Launch is a program as the run's user starts it.
@@ -39,7 +41,7 @@ func (l Launch) script() (string, error) {
 	b.WriteString("SBX_PROMPT=$SBX_IN/prompt.$1 SBX_ATTEMPT=$1\nexport SBX_PROMPT SBX_ATTEMPT\n")
 	dir := `"$HOME"`
 	if l.Dir != "" {
-		dir = quote(l.Dir)
+		dir = guest.Quote(l.Dir)
 	}
 	b.WriteString("cd " + dir + " || exit 126\nshift\n")
 	if strings.ContainsRune(l.Code+l.Dir+strings.Join(l.Argv, ""), 0) {
@@ -63,7 +65,7 @@ func (l Launch) script() (string, error) {
 		case i > 0 && i == l.PromptFileArg:
 			words[i] = `"$SBX_PROMPT"`
 		default:
-			words[i] = quote(word)
+			words[i] = guest.Quote(word)
 		}
 	}
 	b.WriteString("exec " + strings.Join(words, " ") + " <" + input)
@@ -82,13 +84,10 @@ func exports(env map[string]string) (string, error) {
 		if strings.ContainsRune(env[name], 0) {
 			return "", fmt.Errorf("environment variable %s holds a NUL byte, which no environment can", name)
 		}
-		fmt.Fprintf(&b, "export %s=%s\n", name, quote(env[name]))
+		fmt.Fprintf(&b, "export %s=%s\n", name, guest.Quote(env[name]))
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
-
-// quote makes one shell word of any text without NUL.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 
 // redaction is the sed script that takes texts out of a line.
 func redaction(forms []string) string {

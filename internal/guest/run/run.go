@@ -82,7 +82,7 @@ type Facts struct {
 func Look(ctx context.Context, g Guest, key, user, binary string, version []string) (Facts, error) {
 	words := make([]string, len(version))
 	for i, word := range version {
-		words[i] = quote(word)
+		words[i] = guest.Quote(word)
 	}
 	a, err := call(ctx, g, 128<<10, brought, strings.TrimSpace(script), "look", key, user, binary, strings.Join(words, " "))
 	if err != nil {

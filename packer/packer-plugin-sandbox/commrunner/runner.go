@@ -10,6 +10,8 @@ import (
 	packersdk "github.com/hashicorp/packer-plugin-sdk/packer"
 
 	"github.com/agentsandbox/terraform-provider-sandbox/internal/remote"
+
+	"github.com/agentsandbox/terraform-provider-sandbox/internal/guest"
 )
 
 // Runner implements remote.Runner.
@@ -23,7 +25,7 @@ type Runner struct {
 func (r Runner) Run(ctx context.Context, s remote.Script) (remote.Result, error) {
 	words := make([]string, 0, len(s.Args)+1)
 	for _, a := range append([]string{s.Text, "sh"}, s.Args...) {
-		words = append(words, Quote(a))
+		words = append(words, guest.Quote(a))
 	}
 	command := "sh -c " + strings.Join(words, " ")
 	if r.Prefix != "" {
@@ -62,6 +64,3 @@ func Output(ctx context.Context, r remote.Runner, text string, stdin io.Reader, 
 	}
 	return string(res.Stdout), nil
 }
-
-// Quote makes one shell word of any text without NUL.
-func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
