@@ -31,10 +31,14 @@ func TestAFlowThatTheNewModeForbidsIsCut(t *testing.T) {
 				w.sh(made.VMID, "rm -f $(command -v ss)")
 			}
 			w.sh(made.VMID, fmt.Sprintf(`exec >/dev/null 2>&1 </dev/null; bash -c 'exec 3<>/dev/tcp/%s/%d; while echo x >&3 && read -t 20 -u 3 l; do echo tick >>/root/ticks; sleep 0.05; done' & `, peer.IPv4, port))
-			ticks := func() string { return w.sh(made.VMID, "wc -l </root/ticks") }
-			time.Sleep(300 * time.Millisecond)
-			if ticks() == "0" {
-				t.Fatal("the flow doesn't flow")
+			ticks := func() string { return w.sh(made.VMID, "{ wc -l </root/ticks; } 2>/dev/null || echo 0") }
+			flows := w.context()
+			for ticks() == "0" {
+				select {
+				case <-flows.Done():
+					t.Fatal("the flow doesn't flow")
+				case <-time.After(20 * time.Millisecond): // between looks
+				}
 			}
 			off := s.Clone()
 			off.Network.Mode, off.Network.Allow = sandbox.ModeOff, nil
