@@ -108,8 +108,10 @@ func Run(ctx context.Context, options Options) (err error) {
 const next = `
 What next
    make lab        a server like this one, to write your own configuration against
-   make install    the provider in a local mirror, for use against a real server
+   make install    the provider and the Packer plugin, for use against a real server
+   make template   a hardened template, built by Packer on real containers, and a fleet cloned from it
    examples/       the configuration of this demo, and others
+   docs/guides/first-sandbox.md   from a fresh Proxmox VE to an agent's patch
 `
 
 // tidy stops the lab, and with it the guests, and removes what was written, also after a failure or Ctrl-C.
